@@ -84,7 +84,7 @@ def test_parts_of_a_telescopic_rod_are_in_series_with_its_drive() -> None:
     assert element.matrices.stiffness[0, 0, 0] == pytest.approx(1.0 / flexibility, rel=ROUNDING)
     far = np.array(model.platform_position(model.assembly.q))
     far[..., 2] += 0.15
-    with pytest.raises(InputError, match="do not overlap"):
+    with pytest.raises(InputError, match="do not fit the length"):
         machine_structure(model, model.inverse_kinematics(np.atleast_2d(far)).q)
 
 

@@ -218,6 +218,7 @@ def test_missing_and_wrong_gains_are_named() -> None:
         ({"motr": {"speed": 1.0}}, "did you mean motor"),
         ({"motor": {"sped": 1.0}}, "did you mean speed"),
         ({"motor": {"speed": -1.0}}, "servo_gains.motor.speed: must be positive, got -1"),
+        ({"motor": {"speed": float("inf")}}, "servo_gains.motor.speed: must be finite, got inf"),
         ("motor.position=1 m", "servo_gains.motor.position"),
     ):
         with pytest.raises(InputError, match=message):

@@ -17,7 +17,7 @@ from tauloop.mechanism.suggestions import listing
 
 
 def export_tables(exported: Export) -> Iterator[Printed]:
-    """Yield the sizes and operations of the functions, and the code size on a microcontroller."""
+    """Yield the sizes and operation counts of the functions, and their code size on the target."""
     rows = [_function_row(item) for item in exported.manifest["functions"]]
     heads = ((head, "") for head in ("in", "out", "operations", "each Newton step"))
     yield table("Functions", "name", *heads, rows=rows)
@@ -41,7 +41,7 @@ def compensation_export_tables(exported: CompensationExport) -> Iterator[Printed
 
 
 def _function_row(item: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return a function's name, its numbers of inputs and outputs, and its operations."""
+    """Return a function's name, its numbers of inputs and outputs, and its operation counts."""
     inputs = sum(port["size"] for port in item["inputs"])
     outputs = sum(port["size"] for port in item["outputs"])
     once = sum(item["operations"]["once"].values())
@@ -79,9 +79,9 @@ def _accuracy(exported: Export) -> Iterator[Printed]:
     heads = ((head, "") for head in ("largest", "error", "fused", "relative", "limit"))
     yield table(title, "output", *heads, rows=rows)
     for item in accuracy.outputs:
-        place = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
+        pose = ", ".join(f"{name} {value:.4g}" for name, value in item.pose.items())
         yield (
-            f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {place}"
+            f"{item.function} {item.output} [{item.unit}]: largest error in {item.column} at {pose}"
         )
     yield from (Paragraph(text=line, tone="failed") for line in exported.advice)
 
@@ -109,7 +109,7 @@ def controller_tables(exported: ControllerExport) -> Iterator[Printed]:
 
 
 def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
-    """Yield the HAL pins of the geometry, and the commands to build and try the module."""
+    """Yield the HAL pins of the geometry, and the commands to build the module and run it."""
     rows = (
         (f"{exported.name}.{pin.name}", pin.value, pin.unit, pin.parameter) for pin in exported.pins
     )
@@ -118,7 +118,7 @@ def linuxcnc_tables(exported: LinuxcncExport) -> Iterator[Printed]:
     )
     name = exported.name
     yield f"build, in that folder, as root: halcompile --install {name}.c"
-    yield f"try, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini"
+    yield f"run, as an ordinary user: linuxcnc {name.removesuffix('_kins')}.ini"
     yield (
         "both come with Debian's linuxcnc-uspace and linuxcnc-uspace-dev; "
         f"the module is under the {exported.manifest['licence']}"

@@ -65,10 +65,10 @@ else:
     (assembled_at,) = late_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
 
 
-#: Relative tolerance of the check that pi is linear in parameters.
+#: Relative tolerance of the check that the dynamic parameters pi are linear in other parameters.
 LINEARITY_TOLERANCE = 1e-9
-#: Bound on the number of velocities of all machines whose assembly stays in memory. Programs of a
-#: machine take about 1 MB per velocity.
+#: Assemblies of recent machines stay in memory while their velocities do not exceed this total
+#: number. The programs of a machine take about 1 MB per velocity.
 VELOCITIES_IN_MEMORY = 300
 #: Number of motions of a machine whose functions stay in memory.
 MOTIONS_IN_MEMORY = 8
@@ -82,7 +82,8 @@ class _Assembled:
     Attributes:
         mechanism: the machine, in which locks replace joints.
         assembly: its assembly.
-        motions: functions of motions, by entry, formulation, free parameters and evaluator.
+        motions: functions of a motion, by its coordinates, the formulation, the free parameters and
+            the evaluator.
     """
 
     mechanism: Mechanism
@@ -104,15 +105,16 @@ class Model(ReprMixin):
     memory. A further model of the same machine therefore takes about a millisecond.
 
     The same functions are available for two sets of coordinates: `platform` (the independent
-    coordinates) and `actuators` (positions that encoders measure, and those of passive degrees of
-    freedom). `hybrid` is the inverse dynamics of machines with passive degrees of freedom.
+    coordinates) and `actuators` (positions of the actuators, which encoders measure, and of passive
+    degrees of freedom). `hybrid` is the inverse dynamics of machines with passive degrees of
+    freedom.
 
     Attributes:
         mechanism: the machine.
         assembly: coordinates, independent loop equations and mobility of the machine.
-        free: names of the independent parameters that remain arguments of its functions; all others
+        free: names of the independent parameters that remain arguments of the functions; all others
             have fixed values.
-        formulation: formulation of the forces M a + h.
+        formulation: formulation of the generalized forces M a + h.
         given_evaluator: evaluator that the caller passed; None for the default.
 
     Examples:
@@ -129,7 +131,8 @@ class Model(ReprMixin):
     free: tuple[str, ...]
     formulation: Formulation
     given_evaluator: Evaluator | None
-    # What models of equal machines share. Declared as a class variable, so that it is not a field.
+    # The assembly and functions that models of equal machines share. The declaration as a class
+    # variable keeps it out of the fields.
     _shared: ClassVar[_Assembled]
     freed = old_attribute("freed", "with_free_parameters")
     ties = old_attribute("ties", "parameter_map")
@@ -168,12 +171,11 @@ class Model(ReprMixin):
         mechanism = mechanism_of(machine)
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
-        chosen = (
-            NAMED_FORMULATIONS.named(formulation, "formulation")
-            if isinstance(formulation, str)
-            else formulation
+        if isinstance(formulation, str):
+            formulation = NAMED_FORMULATIONS.named(formulation, "formulation")
+        require_type(
+            formulation, Formulation, "formulation", "give its name, or a Formulation object"
         )
-        require_type(chosen, Formulation, "formulation", "give its name, or a Formulation object")
         require_type(locks, Locks, "locks", "give Locks(...)")
         if evaluator is not None:
             from tauloop.compiler.c.calling.evaluator import Evaluator
@@ -186,8 +188,8 @@ class Model(ReprMixin):
             lambda: _assembled(mechanism, locks),
             lambda assembled: assembled.assembly.topology.n_v,
         )
-        self._set_fields(shared, names, chosen, evaluator)
-        _ = self.parameters  # This checks their names.
+        self._set_fields(shared, names, formulation, evaluator)
+        _ = self.parameters  # This checks the names of the parameters.
 
     def _set_fields(
         self,
@@ -196,7 +198,7 @@ class Model(ReprMixin):
         formulation: Formulation,
         evaluator: Evaluator | None,
     ) -> None:
-        """Set all fields, and what models of the same machine share."""
+        """Set all fields, and the data that models of the same machine share."""
         values = shared.mechanism, shared.assembly, free, formulation, evaluator
         for item, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, item.name, value)
@@ -206,7 +208,7 @@ class Model(ReprMixin):
     def at(self, q: np.ndarray) -> Model:
         """Return the same machine with another assembled pose as its reference.
 
-        Closed-form solutions are then on the branch of this pose.
+        Closed-form solutions of the kinematics are then on the branch of this pose.
 
         Args:
             q: coordinates (n_q,).
@@ -251,18 +253,18 @@ class Model(ReprMixin):
         from tauloop.model.tool import with_payload
 
         mechanism = with_payload(self.mechanism, payload)
-        held = tuple(self.topology.velocity_names[i] for i in self.assembly.locked)
+        locked = tuple(self.topology.velocity_names[i] for i in self.assembly.locked)
         return Model(
             mechanism,
             self.free,
             formulation=self.formulation,
             evaluator=self.given_evaluator,
-            locks=Locks(names=held) if held else DEFAULT_LOCKS,
+            locks=Locks(names=locked) if locked else DEFAULT_LOCKS,
         )
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """The evaluator of programs."""
+        """The evaluator that runs the functions of the model."""
         from tauloop.compiler.c.calling.evaluator import default_evaluator
 
         return default_evaluator() if self.given_evaluator is None else self.given_evaluator
@@ -273,7 +275,7 @@ class Model(ReprMixin):
         return self.assembly.topology
 
     def _contents(self) -> dict[str, object]:
-        """Return the contents of the repr."""
+        """Return the values that the repr shows, by name."""
         return {
             "mechanism": self.mechanism,
             "mobility": self.assembly.mobility,
@@ -351,12 +353,12 @@ class Model(ReprMixin):
 
     @cached_property
     def platform(self) -> Motion:
-        """Functions of the motion of the independent (platform) coordinates."""
+        """Functions that take the motion of the independent (platform) coordinates."""
         return self._motion(PLATFORM)
 
     @cached_property
     def actuators(self) -> Motion:
-        """Functions of the motion of the actuators."""
+        """Functions that take the motion of the actuators."""
         return self._motion(ACTUATORS)
 
     @cached_property
@@ -388,7 +390,7 @@ class Model(ReprMixin):
         return self._functions(coordinates)
 
     def _functions(self, coordinates: Entry | str) -> Motion:
-        """Return the same as `functions`; arguments are checked by the caller."""
+        """Return the same as `functions`; the caller checks the argument."""
         is_platform = entry_named(coordinates) is PLATFORM
         return self.platform if is_platform else self.actuators
 
@@ -475,7 +477,7 @@ class Model(ReprMixin):
         wrench: object | None = None,
         payload: Payload | None = None,
     ) -> Accelerations:
-        """Return accelerations from actuator forces, in platform or actuator coordinates.
+        """Return the accelerations that actuator forces cause, in platform or actuator coordinates.
 
         The function is called `aba` in Pinocchio, `accel` in the Robotics Toolbox, and `mj_forward`
         in MuJoCo.
@@ -549,9 +551,10 @@ class Model(ReprMixin):
     def mass_matrix(self, position: object, *, coordinates: Entry | str = "platform") -> np.ndarray:
         """Return the mass matrices (N, m, m) in platform coordinates, or in actuator coordinates.
 
-        M of M a + bias = J^T u, where u are the actuator forces, J is the Jacobian of the actuators
-        (`jacobian` of "actuators"), and a are the accelerations of the coordinates. Called `crba`
-        in Pinocchio, `inertia` in the Robotics Toolbox, `mj_fullM` in MuJoCo.
+        This is the matrix M of M a + bias = J^T u, where u are the actuator forces, J is the
+        Jacobian of the actuators (`jacobian` of "actuators"), and a are the accelerations of the
+        coordinates. Called `crba` in Pinocchio, `inertia` in the Robotics Toolbox, `mj_fullM` in
+        MuJoCo.
 
         Args:
             position: samples (N, n), or one (n,), or a mapping by name; SI.
@@ -566,10 +569,10 @@ class Model(ReprMixin):
     def bias(
         self, position: object, velocity: object, *, coordinates: Entry | str = "platform"
     ) -> np.ndarray:
-        """Return the forces (N, m) at zero acceleration on platform or actuator coordinates.
+        """Return the forces (N, m) on platform or actuator coordinates at zero acceleration.
 
-        They contain Coriolis and centripetal forces, gravity, friction and springs. Called `nle`
-        (`nonLinearEffects`) in Pinocchio and `qfrc_bias` in MuJoCo, where they do not contain
+        These forces contain Coriolis and centripetal forces, gravity, friction and springs. Called
+        `nle` (`nonLinearEffects`) in Pinocchio and `qfrc_bias` in MuJoCo, where they do not contain
         friction and springs.
 
         Args:
@@ -614,7 +617,7 @@ class Model(ReprMixin):
 
         Raises:
             InputError, PoseError: as `Motion.mass_matrix`.
-            DescriptionError: a rod has no kinetic energy.
+            DescriptionError: the kinetic energy of a rod is not a function of its velocity.
         """
         return self._functions(coordinates).kinetic_energy(position, velocity)
 
@@ -647,7 +650,7 @@ class Model(ReprMixin):
 
     @keywords()
     def output_ports(self, output: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names and units of a regressor's rows.
+        """Return the names and the units of the rows of a regressor.
 
         Args:
             output: an output of `Motion.regressor`.
@@ -667,10 +670,12 @@ class Model(ReprMixin):
             units = tuple("N m" if topology.angular[i] else "N" for i in driven)
         else:
             port = force_port(self.assembly)
-            chosen = self.assembly.leading if is_leading else range(port.size)
-            names = tuple(port.columns[i] for i in chosen)
-            units = tuple(port.units[i] for i in chosen)
-        return tuple(f"{name}.resultant" for name in names) if is_leading else names, units
+            indices = self.assembly.leading if is_leading else range(port.size)
+            names = tuple(port.columns[i] for i in indices)
+            units = tuple(port.units[i] for i in indices)
+        if is_leading:
+            names = tuple(f"{name}.resultant" for name in names)
+        return names, units
 
     def measurable_output(self, output: str) -> str:
         """Return the regressor output that is independent of the preload between redundant actuators.
@@ -736,7 +741,7 @@ class Model(ReprMixin):
 
     @keywords()
     def inverse_kinematics(self, position: object, start: object | None = None) -> State:
-        """Return full coordinates from platform positions.
+        """Return full coordinates at platform positions.
 
         `actuator_position` returns the actuator positions at these coordinates.
 
@@ -753,13 +758,13 @@ class Model(ReprMixin):
 
         Raises:
             InputError: wrong names, shapes or values.
-            PoseError: out of reach or singular; the message states the loop and its gap.
+            PoseError: a pose is out of reach or singular; the message states the loop and its gap.
         """
         return self.platform.kinematics(position, start=start)
 
     @keywords()
     def forward_kinematics(self, position: object, start: object | None = None) -> State:
-        """Return full coordinates from actuator positions, by continuation from an assembled pose.
+        """Return full coordinates at actuator positions, by continuation from an assembled pose.
 
         Each sample is followed along a straight line in actuator space, from the start pose to its
         position, and so remains in the assembly mode of the start pose. If the loops do not close
@@ -824,29 +829,31 @@ class Model(ReprMixin):
         if isinstance(position, Mapping):
             spare = self.assembly.spare_actuators
             return any(str(key) in spare or str(key) in _last_parts(spare) for key in position)
-        size, leading = numbers(position, "position").shape[-1:], self.actuators.ports.position.size
-        return size == (leading + len(self.assembly.spare_actuators),)
+        array = numbers(position, "position")
+        count = self.actuators.ports.position.size + len(self.assembly.spare_actuators)
+        return array.ndim > 0 and array.shape[-1] == count
 
 
 def _assembled(mechanism: Mechanism, locks: Locks) -> _Assembled:
-    """Assemble a machine and lock freedoms.
+    """Assemble a machine, and lock degrees of freedom.
 
     Raises:
         AssemblyError: the loops do not close.
     """
-    described = loops(mechanism)
-    held = held_velocities(described, locks.names) if locks.names else ()
-    assembly = assemble(described, held)
+    machine_loops = loops(mechanism)
+    locked = held_velocities(machine_loops, locks.names) if locks.names else ()
+    assembly = assemble(machine_loops, locked)
     if assembly.passive:
         assembly = lock_spins(assembly, locks)
     # Keep joints replaced by locks in the mechanism, but not frames added for the loop equations.
-    is_replaced = assembly.mechanism is not described.mechanism
+    is_replaced = assembly.mechanism is not machine_loops.mechanism
     return _Assembled(mechanism=assembly.mechanism if is_replaced else mechanism, assembly=assembly)
 
 
 def _require_leaves(mechanism: Mechanism, names: tuple[str, ...]) -> None:
     """Reject names that are not independent parameters."""
-    problems, table = Problems(), mechanism.parameters
+    problems = Problems()
+    table = mechanism.parameters
     for name in names:
         if name not in table.names:
             problems.add(name, "is not an independent parameter", table.near(name))

@@ -131,7 +131,7 @@ def _assembled_parts(parts: StructureParts) -> MachineStructure:
     parts.combinations += parts.servo.combinations
     parts.notes += parts.servo.notes
     platform = mechanism.platform
-    tool_body, tool_point = parts.placed(platform.tool, "the tool")
+    tool_body, tool_point = parts.attachment(platform.tool, "the tool")
     carried_by = {item.name: item.name for item in parts.bodies}
     for name, nodes in parts.nodes.items():
         carried_by |= {node: name for node, _ in nodes}

@@ -1,12 +1,12 @@
 """Natural frequencies of many machines that differ in their parameters, from one function.
 
-It covers rigid bodies, springs, and straight rods of one section between ball ends. In the
-coordinates of the tree and the amplitudes of the rods' modes between pinned ends, sin(k π s) with
-the fraction s of the length, the equations have
+The function covers rigid bodies, springs, and straight rods of one section between ball ends. The
+coordinates are those of the tree, and the amplitudes of the rods' bending modes sin(k π s), where s
+is the fraction of the length. A rod contributes to the matrices
 
-    rigid part of a rod's mass   m [1/3, 1/6; 1/6, 1/3] of the velocities of its two ends,
-    of its mode k                M_kk = m / 2, K_kk = (k π)⁴ E I / (2 L³),
-    between both                 m / (k π) and -(-1)^k m / (k π).
+    motion of its two ends       M = m [1/3, 1/6; 1/6, 1/3],
+    bending mode k               M_kk = m / 2, K_kk = (k π)⁴ E I / (2 L³),
+    coupling of mode and ends    M = m / (k π) and -(-1)^k m / (k π).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tauloop.equations.operators import fast_operators
 from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Rod
 from tauloop.model import Model
 
-#: Largest relative difference from `machine_modes` at the reference pose, which uses finite
-#: elements.
+#: Largest relative difference from the lowest frequency of `machine_modes` at the reference pose.
+#: `machine_modes` uses finite elements.
 MODE_TOLERANCE = 1e-4
 
 
@@ -45,10 +45,10 @@ def parametric_frequencies(
 ) -> Array | None:
     """Return the lowest natural frequencies (N, count) of N machines, Hz, with motors held.
 
-    The machines have the coordinates and the structure of one model, and the number of modes
-    of each link that `vibration` uses there for one frequency. NaN where coordinates are not finite,
-    or where a part can move without any deformation. Frequencies are bitwise identical for any batch
-    size.
+    The machines have the coordinates and the structure of one model. The number of modes of each
+    link is that of `vibration` for a single frequency at the reference pose. The result is NaN
+    where coordinates are not finite, or where a part can move without any deformation. Frequencies
+    are bitwise identical for any batch size.
 
     Args:
         model: the machine at its nominal parameters.
@@ -71,10 +71,10 @@ def parametric_frequencies(
 
 
 class _FrequencyFunction:
-    """Frequencies by the function (q, theta) -> lower triangles of K and M."""
+    """Natural frequencies from a function (q, theta) -> lower triangles of K and M."""
 
     def __init__(self, function: ParametricFunction, size: int) -> None:
-        """Store the function and the number of its coordinates."""
+        """Store the function and the number of rows of K and M."""
         self._function, self._size = function, size
 
     def __call__(self, q: Array, theta: Array, count: int) -> Array:
@@ -109,7 +109,7 @@ class _FrequencyFunction:
 
 
 def _checked_function(model: Model, names: Sequence[str]) -> _FrequencyFunction | None:
-    """Return the function if it has the frequencies of `machine_modes` at the reference pose."""
+    """Return the function; None if it does not cover the machine or fails the comparison."""
     q = model.assembly.q[None]
     expected = machine_modes(model, q, VibrationOptions(count=1), None)
     modes = {max(pair) for pair in link_mode_counts(expected.built).values()}
@@ -119,9 +119,9 @@ def _checked_function(model: Model, names: Sequence[str]) -> _FrequencyFunction 
     if function is None:
         return None
     theta = np.array([model.mechanism.parameters.vector(names)], dtype=float).reshape(1, -1)
-    own = float(function(q, theta, 1)[0, 0])
+    frequency = float(function(q, theta, 1)[0, 0])
     reference = float(expected.modes.frequencies[0, 0])
-    return function if abs(own - reference) <= MODE_TOLERANCE * reference else None
+    return function if abs(frequency - reference) <= MODE_TOLERANCE * reference else None
 
 
 def _is_covered(model: Model) -> bool:
@@ -152,7 +152,8 @@ def _function(
         return None
     symbolic = static.symbolic
     rods = list(_rods(model, static))
-    first, size = static.motion.shape[1], static.motion.shape[1] + 2 * modes * len(rods)
+    first = static.motion.shape[1]
+    size = first + 2 * modes * len(rods)
     K, M = ca.SX(size, size), ca.SX(size, size)
     K[:first, :first] = static.stiffness
     M[:first, :first] = _rigid_mass(symbolic, static.motion)
@@ -192,11 +193,11 @@ def _rigid_mass(symbolic: SymbolicStructure, motion: ca.SX) -> ca.SX:
 
 def _spatial_inertia(symbolic: SymbolicStructure, inertia: Inertia, R: ca.SX) -> ca.SX:
     """Return the inertia (6, 6) of a body about its origin in the axes of the base."""
-    m, *rest = (ca.SX(symbolic.values.scalar(item)) for item in inertia.parameters)
+    m, *moments = (ca.SX(symbolic.values.scalar(item)) for item in inertia.parameters)
     J = ca.SX(3, 3)
-    for (i, j), moment in zip(MOMENT_ENTRIES, rest[3:], strict=True):
+    for (i, j), moment in zip(MOMENT_ENTRIES, moments[3:], strict=True):
         J[i, j] = J[j, i] = moment
-    cross = ca.skew(R @ ca.vertcat(*rest[:3]))
+    cross = ca.skew(R @ ca.vertcat(*moments[:3]))
     top = ca.horzcat(m * ca.SX.eye(3), -cross)
     return ca.vertcat(top, ca.horzcat(cross, R @ J @ R.T))
 
@@ -206,8 +207,8 @@ class _SymbolicRod:
     """A uniform rod between ball ends.
 
     Attributes:
-        start, end: velocities (3, n) of its ends with respect to the coordinates of the tree.
-        transverse: two directions (3,) perpendicular to it.
+        start, end: Jacobians (3, n) of the positions of the ends, in the coordinates of the tree.
+        transverse: two unit vectors (3,) perpendicular to the rod.
         mass, length, bending: m, L and E I.
     """
 
@@ -231,10 +232,10 @@ def _rods(model: Model, static: SymbolicStiffness) -> Iterator[_SymbolicRod]:
     attachments = {item.name: item.attachments for item in symbolic.assembled.structure.elements}
     scalar = symbolic.values.scalar
     for rod in model.mechanism.rods:
-        places = symbolic.position(rod.start), symbolic.position(rod.end)
+        positions = symbolic.position(rod.start), symbolic.position(rod.end)
         ends = [
-            (symbolic.point_jacobian(attachment.body, place) @ static.motion)[:3, :]
-            for attachment, place in zip(attachments[rod.name], places, strict=True)
+            (symbolic.point_jacobian(attachment.body, position) @ static.motion)[:3, :]
+            for attachment, position in zip(attachments[rod.name], positions, strict=True)
         ]
         beam = rod.lower_beam
         assert beam is not None
@@ -247,20 +248,24 @@ def _rods(model: Model, static: SymbolicStiffness) -> Iterator[_SymbolicRod]:
         yield _SymbolicRod(
             start=ends[0],
             end=ends[1],
-            transverse=_transverse(model, symbolic, places[1] - places[0]),
+            transverse=_transverse(model, symbolic, positions[1] - positions[0]),
             mass=mass,
             length=length,
             bending=ca.SX(scalar(bending)),
         )
 
 
-def _transverse(model: Model, symbolic: SymbolicStructure, along: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Return two directions (3,) perpendicular to a rod, from the farthest axis of the base."""
+def _transverse(model: Model, symbolic: SymbolicStructure, rod_axis: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return two unit vectors (3,) perpendicular to a rod.
+
+    The first is perpendicular to the axis of the base with the largest angle to the rod at the
+    reference pose.
+    """
     theta = ca.DM(model.mechanism.parameters.vector(symbolic.names))
-    at_reference = ca.Function("along", [symbolic.q, symbolic.theta], [along])
+    at_reference = ca.Function("rod_axis", [symbolic.q, symbolic.theta], [rod_axis])
     direction = np.array(at_reference(model.assembly.q, theta)).ravel()
     axis = ca.SX(np.eye(3)[int(np.argmin(np.abs(direction)))])
-    first = ca.cross(axis, along)
+    first = ca.cross(axis, rod_axis)
     first = first / ca.norm_2(first)
-    second = ca.cross(along, first)
+    second = ca.cross(rod_axis, first)
     return first, second / ca.norm_2(second)

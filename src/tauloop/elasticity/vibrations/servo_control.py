@@ -19,9 +19,9 @@ from tauloop.mechanism.suggestions import listing, suggestion
 #: Gains of an actuator: gain of the position loop (1/s), gain of the speed loop (N s/m or N m
 #: s/rad), and integral time of the speed loop (s).
 GAIN_NAMES = ("position", "speed", "integral_time")
-#: Gains by name: numbers, or texts with a unit.
+#: Gains by name: numbers in SI units, or texts with a unit.
 Gains = Mapping[str, str | float | Mapping[str, str | float]] | str
-#: Mean delay of a sampled control, in periods; its output is constant during a period.
+#: Mean delay of a sampled control, in periods. Its output is constant during a period.
 SAMPLED_DELAY = 0.5
 
 
@@ -89,16 +89,17 @@ def _pid(law: Pid, value: Callable[[Expression], float]) -> tuple[Array, Array, 
     if law.integral_time is not None:
         A, B, C = np.zeros((1, 1)), np.array([1.0 / value(law.integral_time)]), np.array([gain])
     if law.derivative_time is not None:
-        sharpness = value(law.filter)
-        rate = sharpness / value(law.derivative_time)
-        A = np.block([[A, np.zeros((len(B), 1))], [np.zeros((1, len(B))), np.array([[-rate]])]])
-        B, C = np.append(B, rate), np.append(C, -gain * sharpness)
-        D += gain * sharpness
+        N = value(law.filter)
+        pole = N / value(law.derivative_time)
+        A = np.block([[A, np.zeros((len(B), 1))], [np.zeros((1, len(B))), np.array([[-pole]])]])
+        B = np.append(B, pole)
+        C = np.append(C, -gain * N)
+        D += gain * N
     return A, B, C, D
 
 
 def _in_series(loop: tuple[Array, Array, Array, float], error: Array) -> ServoLaw:
-    """Return the law of a loop whose input is a combination (3,) of r, y and v."""
+    """Return the law of a loop whose input is a linear combination, `error` (3,), of r, y and v."""
     A, B, C, D = loop
     return ServoLaw(A=A, B=np.outer(B, error), C=C, D=D * error)
 
@@ -106,18 +107,18 @@ def _in_series(loop: tuple[Array, Array, Array, float], error: Array) -> ServoLa
 def _with_inner(outer: ServoLaw, inner: tuple[Array, Array, Array, float]) -> ServoLaw:
     """Return the law of a speed loop whose reference is the output of the position loop."""
     A, B, C, D = inner
-    through = outer.D - np.array([0.0, 0.0, 1.0])
+    feedthrough = outer.D - np.array([0.0, 0.0, 1.0])
     zero = np.zeros((outer.states, len(C)))
     return ServoLaw(
         A=np.block([[outer.A, zero], [np.outer(B, outer.C), A]]),
-        B=np.concatenate([outer.B, np.outer(B, through)]),
+        B=np.concatenate([outer.B, np.outer(B, feedthrough)]),
         C=np.concatenate([D * outer.C, C]),
-        D=D * through,
+        D=D * feedthrough,
     )
 
 
 def _delayed(law: ServoLaw, delay: float) -> ServoLaw:
-    """Return a law with a delayed output: (1 - sT/2 + s²T²/12) / (1 + sT/2 + s²T²/12)."""
+    """Return a law whose output is delayed by T: (1 - sT/2 + s²T²/12) / (1 + sT/2 + s²T²/12)."""
     A = np.array([[0.0, 1.0], [-12.0 / delay**2, -6.0 / delay]])
     B = np.array([0.0, 1.0])
     C = np.array([0.0, -12.0 / delay])
@@ -143,30 +144,32 @@ def read_gains(mechanism: Mechanism, gains: Gains | None) -> dict[str, dict[str,
             drive line, which contains its control.
     """
     problems = Problems()
-    lines = {actuator.name for actuator in mechanism.actuators if actuator.drive is not None}
+    with_drive_line = {
+        actuator.name for actuator in mechanism.actuators if actuator.drive is not None
+    }
     names = [actuator.name for actuator in mechanism.actuators]
-    read: dict[str, dict[str, float]] = {}
+    gains_of: dict[str, dict[str, float]] = {}
     for key, text in _flat(gains, problems).items():
         pattern, _, gain = key.rpartition(".")
         where = f"servo_gains.{key}"
-        chosen = [name for name in names if fnmatchcase(name, pattern)]
+        matches = [name for name in names if fnmatchcase(name, pattern)]
         if gain not in GAIN_NAMES:
             remedy = suggestion(gain, GAIN_NAMES) or f"use one of {', '.join(GAIN_NAMES)}"
             problems.add(where, f"there is no gain {gain!r}", remedy)
             continue
-        if not chosen:
-            remedy = suggestion(pattern, names) or f"known: {listing(names)}"
+        if not matches:
+            remedy = suggestion(pattern, names) or f"use one of {listing(names)}"
             problems.add(where, f"there is no actuator {pattern!r}", remedy)
-        for name in chosen:
-            if name in lines:
+        for name in matches:
+            if name in with_drive_line:
                 what = f"the drive line of {name} already contains a control"
                 problems.add(where, what, "change the control in the file, or omit the gain")
         number = _number(where, gain, text, problems)
         if number is not None:
-            for name in chosen:
-                read.setdefault(name, {})[gain] = number
+            for name in matches:
+                gains_of.setdefault(name, {})[gain] = number
     InputError.raise_if_any(problems)
-    return read
+    return gains_of
 
 
 def _flat(gains: Gains | None, problems: Problems) -> dict[str, str | float]:
@@ -202,7 +205,10 @@ def _number(where: str, gain: str, value: str | float, problems: Problems) -> fl
     except (TypeError, ValueError):
         problems.add(where, f"must be a number, got {value!r}", "give a number in SI units")
         return None
-    if not (number > 0.0 and np.isfinite(number)):
+    if not np.isfinite(number):
+        problems.add(where, f"must be finite, got {number:g}", "give a finite number")
+        return None
+    if number <= 0.0:
         problems.add(where, f"must be positive, got {number:g}", "give a positive number")
         return None
     return number

@@ -16,14 +16,22 @@ from tauloop.common.plain import in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.beams import Array
 
-#: Frequency grid around each mode: number of points, half-width relative to the natural frequency,
-#: and clustering factor of the sinh spacing, which concentrates the points near the mode.
-MODE_COUNT, MODE_RANGE, MODE_FOCUS = 401, 0.5, 8.0
-#: Broad frequency grid: number of points, and its ends as multiples of the lowest and the highest
-#: natural frequency.
-BROAD_COUNT, LOWEST_MULTIPLE, HIGHEST_MULTIPLE = 400, 0.2, 4.0
-#: Number of lobes, and number of spindle speeds in a diagram.
-LOBES, SPEED_COUNT = 30, 600
+#: Number of frequencies around each mode.
+MODE_COUNT = 401
+#: Half-width of these frequencies, relative to the natural frequency.
+MODE_RANGE = 0.5
+#: Clustering factor of their sinh spacing, which concentrates them near the natural frequency.
+MODE_FOCUS = 8.0
+#: Number of frequencies between and beyond the modes.
+BROAD_COUNT = 400
+#: Lowest of these frequencies, relative to the lowest natural frequency.
+LOWEST_MULTIPLE = 0.2
+#: Highest of these frequencies, relative to the highest natural frequency.
+HIGHEST_MULTIPLE = 4.0
+#: Number of lobes.
+LOBES = 30
+#: Number of spindle speeds in a diagram.
+SPEED_COUNT = 600
 #: Unit vectors of the named directions.
 AXES = {axis: np.eye(3)[k] for k, axis in enumerate("xyz")}
 Direction = str | tuple[float, ...]
@@ -85,7 +93,7 @@ def unit_direction(name: str, direction: Direction) -> Array:
         direction: axis name, text with three numbers, or three numbers.
 
     Raises:
-        InputError: the direction is neither an axis name nor three numbers.
+        InputError: the direction is neither an axis name nor three finite numbers, or has length 0.
     """
     remedy = "give x, y, z, or three numbers such as 1,0,1"
     if isinstance(direction, str):
@@ -97,10 +105,10 @@ def unit_direction(name: str, direction: Direction) -> Array:
             raise InputError.of(name, f"{direction!r} is not a direction", remedy) from None
     else:
         vector = np.asarray(direction, dtype=float)
-    size = float(np.linalg.norm(vector))
-    if vector.shape != (3,) or not (np.isfinite(size) and size > 0.0):
+    norm = float(np.linalg.norm(vector))
+    if vector.shape != (3,) or not (np.isfinite(norm) and norm > 0.0):
         raise InputError.of(name, f"{direction!r} is not a direction", remedy)
-    return np.asarray(vector / size)
+    return np.asarray(vector / norm)
 
 
 def turning_lobes(
@@ -164,9 +172,8 @@ def milling_lobes(
         depth = -2.0 * np.pi * real * (1.0 + kappa**2) / (teeth * cutting_coefficient)
     depth = np.where(real < 0.0, depth, np.nan)
     phase = np.pi - 2.0 * np.arctan(kappa)
-    first, second = (
-        _lobes(frequency, depth[:, k], phase[:, k], cutting_coefficient, teeth) for k in range(2)
-    )
+    first = _lobes(frequency, depth[:, 0], phase[:, 0], cutting_coefficient, teeth)
+    second = _lobes(frequency, depth[:, 1], phase[:, 1], cutting_coefficient, teeth)
     speeds = np.geomspace(
         min(first.spindle_speed[0], second.spindle_speed[0]),
         max(first.spindle_speed[-1], second.spindle_speed[-1]),
@@ -185,9 +192,9 @@ def milling_lobes(
 
 def _continuous(pairs: np.ndarray) -> np.ndarray:
     """Return pairs of eigenvalues (f, 2), ordered so that both columns are continuous."""
-    same = np.abs(np.diff(pairs, axis=0)).sum(axis=1)
-    swapped = np.abs(pairs[1:] - pairs[:-1, ::-1]).sum(axis=1)
-    is_swapped = np.concatenate([[0], np.cumsum(swapped < same) % 2]).astype(bool)
+    change = np.abs(np.diff(pairs, axis=0)).sum(axis=1)
+    change_if_swapped = np.abs(pairs[1:] - pairs[:-1, ::-1]).sum(axis=1)
+    is_swapped = np.concatenate([[0], np.cumsum(change_if_swapped < change) % 2]).astype(bool)
     return np.where(is_swapped[:, None], pairs[:, ::-1], pairs)
 
 
@@ -209,14 +216,17 @@ def directional_factors(radial_ratio: float, start_angle: float, exit_angle: flo
 def _lobes(
     frequency: Array, depth: Array, phase: Array, cutting_coefficient: float, teeth: int
 ) -> StabilityLobes:
-    """Return the lobes from the phase (f,) of the waves between two tooth passes."""
+    """Return the lobes from the phase (f,) between the waves of successive tooth passes, rad."""
     waves = phase[None, :] / (2.0 * np.pi) + np.arange(LOBES)[:, None]
-    passing = np.divide(frequency, waves, out=np.full(waves.shape, np.nan), where=waves > 0.0)
-    speed = np.where(np.isfinite(depth), passing / max(teeth, 1), np.nan)
-    known = speed[np.isfinite(speed)]
-    shown = frequency[np.isfinite(depth)]
-    lowest = 1.0 if not len(known) else float(known.min())
-    highest = 2.0 * (float(shown.max()) if len(shown) else 1.0) / max(teeth, 1)
+    tooth_frequency = np.divide(
+        frequency, waves, out=np.full(waves.shape, np.nan), where=waves > 0.0
+    )
+    speed = np.where(np.isfinite(depth), tooth_frequency / max(teeth, 1), np.nan)
+    lobe_speeds = speed[np.isfinite(speed)]
+    chatter = frequency[np.isfinite(depth)]
+    lowest = float(lobe_speeds.min()) if len(lobe_speeds) else 1.0
+    highest_chatter = float(chatter.max()) if len(chatter) else 1.0
+    highest = 2.0 * highest_chatter / max(teeth, 1)
     speeds = np.geomspace(lowest, max(highest, 2.0 * lowest), SPEED_COUNT)
     return StabilityLobes(
         cutting_coefficient=cutting_coefficient,
@@ -230,7 +240,7 @@ def _lobes(
 
 
 def _envelope(speed: Array, depth: Array, at: Array) -> Array:
-    """Return the smallest depth (s,) of all lobes at speeds (s,), by linear interpolation.
+    """Return the smallest depth (s,) of all lobes at spindle speeds (s,), by linear interpolation.
 
     Args:
         speed: (l, f) spindle speeds of the lobes.
@@ -249,10 +259,10 @@ def _envelope(speed: Array, depth: Array, at: Array) -> Array:
     last = np.searchsorted(ordered, ends.max(axis=0), side="right")
     counts = last - first
     line = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts) + first[line]
-    share = (ordered[place] - ends[0, line]) / (ends[1, line] - ends[0, line])
+    position = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts) + first[line]
+    fraction = (ordered[position] - ends[0, line]) / (ends[1, line] - ends[0, line])
     limit = np.full(at.shape, np.inf)
     np.minimum.at(
-        limit, order[place], depths[0, line] + share * (depths[1, line] - depths[0, line])
+        limit, order[position], depths[0, line] + fraction * (depths[1, line] - depths[0, line])
     )
     return limit

@@ -25,16 +25,17 @@ _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 
 def library_path(version: str, identifier: str) -> str:
     """Return the path of this platform's library in the archive."""
-    system, ending = _SYSTEMS.get(sys.platform, (sys.platform, ".so"))
+    system, extension = _SYSTEMS.get(sys.platform, (sys.platform, ".so"))
     machine = _PROCESSORS.get(platform.machine(), platform.machine())
     folder = f"{machine}-{system}"
-    if version == "2":  # version 2 only has folders for one family of processors
-        folder = {"windows": "win64"}.get(system, f"{system}64") if machine == "x86_64" else folder
-    return f"binaries/{folder}/{identifier}{ending}"
+    if version == "2" and machine == "x86_64":
+        # Version 2 only defines folders for this family of processors.
+        folder = "win64" if system == "windows" else f"{system}64"
+    return f"binaries/{folder}/{identifier}{extension}"
 
 
 def compiled(source: str, folder: Path | None = None) -> bytes:
-    """Return the library of a C text, for any processor of this platform.
+    """Compile a C text for any processor of this platform, and return the bytes of the library.
 
     The same text and compiler give the same bytes.
 
@@ -58,11 +59,11 @@ def compiled(source: str, folder: Path | None = None) -> bytes:
 def archive(files: Mapping[str, str | bytes]) -> bytes:
     """Return a ZIP archive; the same files give the same bytes."""
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as packed:
+    with zipfile.ZipFile(content, "w") as zip_file:
         for name, text in files.items():
             entry = zipfile.ZipInfo(name, _ENTRY_TIME)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             entry.external_attr = 0o644 << 16
-            packed.writestr(entry, text, compresslevel=9)
+            zip_file.writestr(entry, text, compresslevel=9)
     return content.getvalue()

@@ -14,7 +14,12 @@ from tauloop.compiler.expressions import ProgramSpec
 from tauloop.compiler.functions.rates import actuator_motion
 from tauloop.equations.ports import EntryPorts
 from tauloop.export.fmu.plant import FmuFunctions, actuator_motion_variables, diagnosis_of, loops_of
-from tauloop.export.fmu.variables import FmuVariable, FmuVariables, named, parameter_variable
+from tauloop.export.fmu.variables import (
+    FmuVariable,
+    FmuVariables,
+    named_variables,
+    parameter_variable,
+)
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
 from tauloop.integrate.system import HybridSystem
 from tauloop.model import Model
@@ -73,8 +78,8 @@ def kinematics_functions(model: Model) -> FmuFunctions:
     )
     outputs = (
         *_prefixed("inverse", actuator_motion_variables(model)),
-        *_prefixed("forward", named(platform.position.columns, platform.position.units)),
-        *_prefixed("forward", named(velocity_names(platform), platform.velocity.units)),
+        *_prefixed("forward", named_variables(platform.position.columns, platform.position.units)),
+        *_prefixed("forward", named_variables(velocity_names(platform), platform.velocity.units)),
     )
     routine = Routine(calls=(inverse, forward, straight("both_ways", own, motion)), own=own)
     return _block(model, inputs, outputs, routine, 2 * shape.n_q, np.concatenate([q, q]))
@@ -181,7 +186,7 @@ def motion_inputs(ports: EntryPorts, starts: np.ndarray) -> tuple[FmuVariable, .
 
 def _force_outputs(model: Model) -> tuple[FmuVariable, ...]:
     names, units = model.output_ports("actuators")
-    return named((f"{name}.force" for name in names), units)
+    return named_variables((f"{name}.force" for name in names), units)
 
 
 def _prefixed(prefix: str, variables: tuple[FmuVariable, ...]) -> tuple[FmuVariable, ...]:

@@ -29,24 +29,28 @@ from tauloop.model import Model
 
 #: Types and functions that the controller's text and the FMU's text both define.
 _DEFINED_TWICE = ("tl_own", "tl_data", "tl_run", "tl_healthy")
+_STAMP_MEANING = "0: every sample is a new measurement; otherwise a number that changes with each new measurement"
 
 
 def controller_functions(model: Model, options: ControllerOptions, name: str) -> FmuFunctions:
     """Return the FMU functions of a machine's generated controller.
 
-    Its forces are sampled and held. The controller's memory is part of the FMU's state.
+    The forces are computed at each sample and held until the next sample. The controller's memory is
+    part of the FMU's state.
 
     Args:
         model: the controller's model of the machine; its free parameters stay parameters.
-        options: the law, its gains and its rate.
-        name: first part of all names in the controller's text.
+        options: the law, its gains and its sampling rate.
+        name: prefix of all names in the controller's text.
 
     Raises:
         InputError: see `controller_equations`.
     """
     equations = controller_equations(model, options)
-    inputs, parameters = _inputs(equations), _parameters(equations)
-    n_in, n_p, held = len(inputs), len(parameters), equations.forces.size + 1 + len(FLAGS)
+    inputs = _inputs(equations)
+    parameters = _parameters(equations)
+    n_in, n_p = len(inputs), len(parameters)
+    held = equations.forces.size + 1 + len(FLAGS)
     memory = 1 + memory_size(equations)
     reads = straight(
         "seen_by_control", {"p": n_p, "in": n_in}, lambda p, x: {"seen": ca.SX(ca.vertcat(p, x))}
@@ -79,7 +83,7 @@ def controller_functions(model: Model, options: ControllerOptions, name: str) ->
 
 
 def _text(equations: ControllerEquations, name: str) -> str:
-    """Return the controller's C text and its sample function. Its macros are undefined at the end."""
+    """Return the C text of the controller with its sample function; it undefines all its macros."""
     values = controller_values(equations)
     sample = (
         c_file("tauloop.export.fmu", "controller.c")
@@ -94,8 +98,9 @@ def _text(equations: ControllerEquations, name: str) -> str:
 
 
 def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
-    """Return all inputs of a sample except the time, which is the FMU's time."""
-    q, is_drive = equations.model.assembly.q, equations.options.controller == "drive"
+    """Return all inputs of a sample, except the time: the controller uses the FMU's time."""
+    q = equations.model.assembly.q
+    is_drive = equations.options.controller == "drive"
     starts = {"position": equations.readings(q), "reference": equations.model.platform.ports.at(q)}
     names = {
         "stamp": "{}",
@@ -111,10 +116,7 @@ def _inputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
             causality="input",
             unit=unit,
             start=float(start),
-            meaning="0: every sample is a new measurement; otherwise a number that changes with "
-            "each new measurement"
-            if channel.name == "stamp"
-            else "",
+            meaning=_STAMP_MEANING if channel.name == "stamp" else "",
         )
         for channel in equations.inputs
         if channel.name != "time"
@@ -140,6 +142,7 @@ def _parameters(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
 def _parameter(
     channel: ControllerChannel, column: str, unit: str, value: float, equations: ControllerEquations
 ) -> FmuVariable:
+    """Return the variable of a parameter: of the machine, or a gain or limit of the controller."""
     if channel.name == "machine":
         return parameter_variable(equations.model.mechanism.parameters[column])
     return FmuVariable(
@@ -159,13 +162,13 @@ def _outputs(equations: ControllerEquations) -> tuple[FmuVariable, ...]:
 
     The variable `flags` is the sum of all flags, and each flag is also a variable.
     """
-    ending = "torque_asked" if equations.options.controller == "drive" else "force"
+    suffix = "torque_asked" if equations.options.controller == "drive" else "force"
     forces = zip(equations.forces.columns, equations.forces.units, strict=True)
     flags = (
         FmuVariable(name=f"flag.{name.lower()}", meaning=SAMPLE_FLAGS[name][1]) for name in FLAGS
     )
     return (
-        *(FmuVariable(name=f"{column}.{ending}", unit=unit) for column, unit in forces),
+        *(FmuVariable(name=f"{column}.{suffix}", unit=unit) for column, unit in forces),
         FmuVariable(name="flags", meaning="sum of the bits of all flags; 0 if none is set"),
         *flags,
     )

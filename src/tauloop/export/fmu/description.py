@@ -24,12 +24,12 @@ class FmuDescription:
 
     Attributes:
         version: version of the standard, "2" or "3".
-        identifier: name of the C file and the library.
-        token: identifier that ties the description to the library.
+        identifier: model identifier, the name of the C file and the library.
+        token: instantiation token (GUID in version 2), which ties the description to the library.
         meaning: description of the FMU.
-        tool: generation tool with version.
+        tool: name and version of the generation tool.
         tolerance: relative tolerance of co-simulation.
-        period: sampling period, s; zero without samples.
+        period: sampling period, s; zero if the FMU has no sampled variables.
         hash: hash of the parameters in the library.
         variables: all variables.
     """
@@ -58,7 +58,7 @@ class FmuDescription:
             variableNamingConvention="flat",
             numberOfEventIndicators=None if is_third else str(len(self.variables.guards)),
         )
-        state = {name: "true" for name in self._state_abilities()}
+        state = {name: "true" for name in self._state_capabilities()}
         exchange = ElementTree.SubElement(
             root, "ModelExchange", {"modelIdentifier": self.identifier, **state}
         )
@@ -85,13 +85,15 @@ class FmuDescription:
         if self.period:
             experiment["stepSize"] = repr(self.period)
         ElementTree.SubElement(root, "DefaultExperiment", experiment)
-        listed = ElementTree.SubElement(root, "ModelVariables")
+        variable_list = ElementTree.SubElement(root, "ModelVariables")
+        add_variable = self._add_float64 if is_third else self._add_scalar_variable
         for k, variable in enumerate(self.variables.all):
-            (self._third if is_third else self._second)(listed, k, variable)
+            add_variable(variable_list, k, variable)
         self._structure(root)
         return document(root)
 
-    def _state_abilities(self) -> tuple[str, ...]:
+    def _state_capabilities(self) -> tuple[str, ...]:
+        """Return the capability flags of saving and restoring the FMU state."""
         word = "State" if self.version == "3" else "state"
         return (f"canGetAndSetFMU{word}", f"canSerializeFMU{word}")
 
@@ -102,33 +104,36 @@ class FmuDescription:
             ElementTree.SubElement(files, "File", name=f"{self.identifier}.c")
 
     def _units(self, root: ElementTree.Element) -> None:
-        shown: dict[str, dict[str, float]] = {}
+        """Add the definitions of all units, each with its display units."""
+        display_units: dict[str, dict[str, float]] = {}
         for variable in self.variables.all:
             if variable.unit != "1":
-                shown.setdefault(variable.unit, {})
+                display_units.setdefault(variable.unit, {})
                 if variable.shown is not None:
-                    shown[variable.unit][variable.shown[0]] = variable.shown[1]
+                    name, scale = variable.shown
+                    display_units[variable.unit][name] = scale
         definitions = ElementTree.SubElement(root, "UnitDefinitions")
-        for unit in sorted(shown):
-            element, dimension = (
-                ElementTree.SubElement(definitions, "Unit", name=unit),
-                parse_unit(unit).dimension,
-            )
+        for unit in sorted(display_units):
+            element = ElementTree.SubElement(definitions, "Unit", name=unit)
+            dimension = parse_unit(unit).dimension
             exponents = {base: getattr(dimension, name) for name, base in _BASE.items()}
             ElementTree.SubElement(
                 element, "BaseUnit", {base: str(e) for base, e in exponents.items() if e}
             )
-            for name, scale in sorted(shown[unit].items()):
+            for name, scale in sorted(display_units[unit].items()):
                 ElementTree.SubElement(element, "DisplayUnit", name=name, factor=repr(1 / scale))
 
-    def _role(self, k: int, variable: FmuVariable) -> tuple[str | None, float | None]:
+    def _initial(self, variable: FmuVariable) -> tuple[str | None, float | None]:
         """Return the attribute `initial` and the start value of a variable."""
         if variable.causality in ("input", "independent"):
             return None, variable.start
-        return ("calculated", None) if variable.start is None else ("exact", variable.start)
+        if variable.start is None:
+            return "calculated", None
+        return "exact", variable.start
 
     def _common(self, k: int, variable: FmuVariable) -> dict[str, str | None]:
-        initial, _ = self._role(k, variable)
+        """Return the attributes of variables of any type. `k` is the value reference."""
+        initial, _ = self._initial(variable)
         return {
             "name": variable.name,
             "valueReference": str(k),
@@ -138,14 +143,16 @@ class FmuDescription:
             "initial": initial,
         }
 
-    def _typed(self, k: int, variable: FmuVariable) -> dict[str, str | None]:
+    def _numeric(self, variable: FmuVariable) -> dict[str, str | None]:
+        """Return the attributes of numbers: units, bounds, nominal value and start value."""
         bounds = {"min": variable.least, "max": variable.most}
+        _, start = self._initial(variable)
         return {
             "unit": variable.unit if variable.unit != "1" else None,
             "displayUnit": variable.shown[0] if variable.shown else None,
             **{name: repr(bound) if np.isfinite(bound) else None for name, bound in bounds.items()},
             "nominal": None if variable.nominal is None else repr(variable.nominal),
-            "start": None if (start := self._role(k, variable)[1]) is None else repr(start),
+            "start": None if start is None else repr(start),
         }
 
     def _state_of(self, k: int) -> int | None:
@@ -153,50 +160,56 @@ class FmuDescription:
         count, first = len(self.variables.states), self.variables.first_state
         return k - count if first + count <= k < first + 2 * count else None
 
-    def _second(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
-        scalar, state = ElementTree.SubElement(listed, "ScalarVariable"), self._state_of(k)
+    def _add_scalar_variable(
+        self, parent: ElementTree.Element, k: int, variable: FmuVariable
+    ) -> None:
+        """Add a variable in the format of version 2."""
+        scalar = ElementTree.SubElement(parent, "ScalarVariable")
+        state = self._state_of(k)
         _set(scalar, **self._common(k, variable))
         real = ElementTree.SubElement(scalar, "Real")
         # In version 2 a derivative refers to its state by the index in the list, counted from 1.
-        _set(real, **self._typed(k, variable), derivative=None if state is None else str(state + 1))
+        _set(real, **self._numeric(variable), derivative=None if state is None else str(state + 1))
 
-    def _third(self, listed: ElementTree.Element, k: int, variable: FmuVariable) -> None:
+    def _add_float64(self, parent: ElementTree.Element, k: int, variable: FmuVariable) -> None:
+        """Add a variable in the format of version 3."""
         state = self._state_of(k)
-        role = self._common(k, variable) | self._typed(k, variable)
+        attributes = self._common(k, variable) | self._numeric(variable)
         _set(
-            ElementTree.SubElement(listed, "Float64"),
-            **role,
+            ElementTree.SubElement(parent, "Float64"),
+            **attributes,
             derivative=None if state is None else str(state),
         )
 
     def _structure(self, root: ElementTree.Element) -> None:
         """Add the lists of outputs, derivatives and initial unknowns."""
-        structure, all_ = ElementTree.SubElement(root, "ModelStructure"), self.variables.all
+        structure = ElementTree.SubElement(root, "ModelStructure")
+        variables = self.variables.all
         first, count = self.variables.first_state, len(self.variables.states)
         rates = range(first + count, first + 2 * count)
-        guards = range(len(all_) - len(self.variables.guards), len(all_))
-        outputs = [k for k, variable in enumerate(all_) if variable.causality == "output"]
+        guards = range(len(variables) - len(self.variables.guards), len(variables))
+        outputs = [k for k, variable in enumerate(variables) if variable.causality == "output"]
         states = range(first, first + count)
-        calculated = [k for k in (*states, *outputs) if all_[k].start is None]
+        calculated = [k for k in (*states, *outputs) if variables[k].start is None]
         unknowns = sorted({*calculated, *rates})
         if self.version == "3":
-            for name, places in (
+            for name, references in (
                 ("Output", outputs),
                 ("ContinuousStateDerivative", rates),
                 ("InitialUnknown", unknowns),
                 ("EventIndicator", guards),
             ):
-                for k in places:
+                for k in references:
                     ElementTree.SubElement(structure, name, valueReference=str(k))
             return
-        for name, places in (
+        for name, references in (
             ("Outputs", outputs),
             ("Derivatives", rates),
             ("InitialUnknowns", unknowns),
         ):
-            if places:
+            if references:
                 group = ElementTree.SubElement(structure, name)
-                for k in places:
+                for k in references:
                     ElementTree.SubElement(group, "Unknown", index=str(k + 1))
 
 

@@ -1,4 +1,4 @@
-"""A third-party FMU, run by FMPy: its variables, and its co-simulation steps in SI units."""
+"""A third-party FMU, run by FMPy: its variables and its co-simulation steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tauloop.export.fmu.unpacking import require_unpackable
 from tauloop.mechanism.description.units import Dimension, quantity
 from tauloop.mechanism.suggestions import unknown_names
 
-#: Types of variables that can be connected with motions and forces, in versions 2 and 3.
+#: Types of variables that can be connected to motions and forces, in versions 2 and 3.
 _REAL_TYPES = ("Real", "Float64")
 #: Number of the FMU's last log messages in an error.
 _LOG_MESSAGES = 3
@@ -29,15 +29,15 @@ _LOG_MESSAGES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignVariable:
-    """A variable of an FMU.
+    """A variable of a third-party FMU.
 
     Attributes:
-        name, reference, causality: as in modelDescription.xml.
+        name, reference, causality: name, value reference and causality in modelDescription.xml.
         kind: type such as "Float64", with the shape of an array.
-        dimension: dimension of its unit; None without a unit, or with A, K, mol or cd in the unit,
-            which no quantity of a machine has.
-        factor, offset: SI value = factor value + offset.
-        unit: declared unit; "" without one.
+        dimension: dimension of the unit; None without a unit, or with A, K, mol or cd in the unit,
+            which no motion or force has.
+        factor, offset: SI value = factor * value + offset.
+        unit: declared unit; "" if the FMU declares none.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ForeignVariable:
 
     @property
     def is_number(self) -> bool:
-        """True if the variable can be connected with motions and forces."""
+        """True for a floating-point scalar, which can be connected to motions and forces."""
         return self.kind in _REAL_TYPES
 
 
@@ -92,7 +92,7 @@ class ForeignFmu:
         if problem := unreadable(self.path):
             raise InputError.of("fmu", *problem, file=name)
         try:
-            return self._opened(fmpy, name)
+            return self._open(fmpy, name)
         except InputError:
             self._stack.close()
             raise
@@ -102,13 +102,14 @@ class ForeignFmu:
                 "fmu", f"not a readable FMU: {error}", "check the file", file=name
             ) from error
 
-    def _opened(self, fmpy: Any, name: str) -> Self:
+    def _open(self, fmpy: Any, name: str) -> Self:
         """Read the description, check it, and unpack the FMU."""
         require_unpackable(self.path, self.limit)
         self.sha256 = hashlib.sha256(self.path.read_bytes()).hexdigest()
         self._description = fmpy.read_model_description(name, validate=False)
         platforms = fmpy.supported_platforms(name)
-        version, problems = str(self._description.fmiVersion), Problems()
+        version = str(self._description.fmiVersion)
+        problems = Problems()
         if version[:1] not in "23":
             problems.add("fmu", f"is for FMI {version}", "export it for FMI 2 or FMI 3", file=name)
         if self._description.coSimulation is None:
@@ -155,7 +156,7 @@ class ForeignFmu:
             starts[name] = value
             if variable.is_number and isinstance(value, str):
                 with problems.collecting(InputError):
-                    starts[name] = _in_own_unit(variable, value)
+                    starts[name] = _in_fmu_unit(variable, value)
         InputError.raise_if_any(problems)
         return starts
 
@@ -210,11 +211,12 @@ class ForeignFmu:
         """
         with self._with_log(f"{time:.6g} s"):
             self._set(inputs)
-            done = self._instance.doStep(time, length)
+            step_flags = self._instance.doStep(time, length)
             get = getattr(self._instance, "getFloat64", None) or self._instance.getReal
             values = np.array(get(list(outputs)), dtype=float)
         where = f"{self.path.name} at {time + length:.6g} s"
-        if done is not None and done[1]:
+        # In version 3, the second flag requests to terminate the simulation.
+        if step_flags is not None and step_flags[1]:
             raise EngineError.of(
                 where,
                 "requests the end of the simulation",
@@ -245,7 +247,7 @@ class ForeignFmu:
 
 @dataclass(eq=False)
 class _WithLog:
-    """A context that turns exceptions into an `EngineError` with the FMU's log."""
+    """A context that converts exceptions to an `EngineError` with the FMU's log."""
 
     fmu: ForeignFmu
     when: str
@@ -264,19 +266,22 @@ class _WithLog:
 
 
 def _variable(variable: Any, description: Any) -> ForeignVariable:
-    """Return a variable from FMPy's description."""
+    """Return a variable from its description by FMPy."""
     unit = (
         variable.unit
         or (variable.declaredType.unit if variable.declaredType is not None else None)
         or ""
     )
-    base = next((each.baseUnit for each in description.unitDefinitions if each.name == unit), None)
+    definitions = {definition.name: definition for definition in description.unitDefinitions}
+    base = definitions[unit].baseUnit if unit in definitions else None
     dimension = None
     if base is not None and not any((base.A, base.K, base.mol, base.cd)):
-        kg, m, s, rad = (
-            Fraction(int(exponent)) for exponent in (base.kg, base.m, base.s, base.rad)
+        dimension = Dimension(
+            mass=Fraction(int(base.kg)),
+            length=Fraction(int(base.m)),
+            time=Fraction(int(base.s)),
+            angle=Fraction(int(base.rad)),
         )
-        dimension = Dimension(mass=kg, length=m, time=s, angle=rad)
     return ForeignVariable(
         name=variable.name,
         reference=int(variable.valueReference),
@@ -289,8 +294,8 @@ def _variable(variable: Any, description: Any) -> ForeignVariable:
     )
 
 
-def _in_own_unit(variable: ForeignVariable, text: str) -> float:
-    """Return a number in the FMU's unit from a text with a number, with or without a unit."""
+def _in_fmu_unit(variable: ForeignVariable, text: str) -> float:
+    """Return a number in the FMU's unit from a text: a number, or a quantity with its unit."""
     try:
         return float(text)
     except ValueError:
@@ -299,5 +304,7 @@ def _in_own_unit(variable: ForeignVariable, text: str) -> float:
     if variable.dimension is None:
         declared = f"the unit {variable.unit}" if variable.unit else "no unit"
         message = f"{text!r} has a unit, but the FMU declares {declared}"
-        raise InputError.of(where, message, "give a number without a unit, as the FMU expects it")
+        raise InputError.of(
+            where, message, "give a number without a unit, in the unit that the FMU expects"
+        )
     return (quantity(where, text, variable.dimension) - variable.offset) / variable.factor

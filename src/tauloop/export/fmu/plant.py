@@ -19,7 +19,13 @@ from tauloop.drives.machine.path import DrivenMachine
 from tauloop.drives.machine.routines import sampled_machine
 from tauloop.drives.machine.system import MACHINE_INPUTS, LineSystem, MachineSystem
 from tauloop.equations.ports import velocity_units
-from tauloop.export.fmu.variables import FmuVariable, FmuVariables, named, parameter_variable, table
+from tauloop.export.fmu.variables import (
+    FmuVariable,
+    FmuVariables,
+    named_variables,
+    parameter_variable,
+    table,
+)
 from tauloop.integrate.routine import Routine, RoutineCall, program_call, straight
 from tauloop.integrate.system import HybridSystem
 from tauloop.mechanism.expression import ParameterTable
@@ -143,7 +149,7 @@ def _free(model: Model) -> FmuFunctions:
     system, ports = force_driven.routines, model.platform.ports
     actuators, units = model.output_ports("actuators")
     n_q, n_v, at_rest = system.coordinates, system.velocities, ports.at(model.assembly.q)
-    inputs = named(
+    inputs = named_variables(
         (*(f"{name}.force" for name in actuators), *_WRENCH),
         (*units, *_WRENCH_UNITS),
         causality="input",
@@ -214,7 +220,7 @@ def _friction_turns(
 def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
     """Return the variables of the platform's independent positions and velocities."""
     ports = model.platform.ports
-    velocities = named(
+    velocities = named_variables(
         (f"{name}.velocity" for name in ports.velocity.columns), ports.velocity.units, start=0.0
     )
     positions = zip(ports.position.columns, ports.position.units, at_rest, strict=True)
@@ -226,17 +232,17 @@ def _motion(model: Model, at_rest: np.ndarray) -> tuple[FmuVariable, ...]:
 
 def _balance(prefix: str) -> tuple[FmuVariable, ...]:
     """Return the variables of work and loss, which start at zero."""
-    return named((f"{prefix}work", f"{prefix}loss"), ("J", "J"), causality="local")
+    return named_variables((f"{prefix}work", f"{prefix}loss"), ("J", "J"), causality="local")
 
 
 def actuator_motion_variables(model: Model) -> tuple[FmuVariable, ...]:
     """Return the variables of the actuators' positions and speeds."""
     names, units = model.output_ports("actuators")
     lengths = ["rad" if unit == "N m" else "m" for unit in units]
-    positions = named((f"{name}.position" for name in names), lengths)
+    positions = named_variables((f"{name}.position" for name in names), lengths)
     return (
         *positions,
-        *named((f"{name}.velocity" for name in names), (f"{unit}/s" for unit in lengths)),
+        *named_variables((f"{name}.velocity" for name in names), (f"{unit}/s" for unit in lengths)),
     )
 
 

@@ -22,10 +22,10 @@ def fmu_tables(exported: FmuExport) -> Iterator[Printed]:
         ]
         if rows:
             yield table(title, "name", ("unit", ""), ("start", ""), rows=rows)
-    kinds = Counter(name.partition("/")[0] for name in exported.files)
+    folders = Counter(name.partition("/")[0] for name in exported.files)
     binary = (
         "a library for this platform"
-        if kinds["binaries"]
+        if folders["binaries"]
         else "no library: importers compile the sources"
     )
     yield (

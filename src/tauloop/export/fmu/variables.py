@@ -30,8 +30,9 @@ class FmuVariable:
         unit: SI unit; "1" for a plain number.
         start: value at the start; None if it is calculated.
         least, most: bounds of a parameter.
-        nominal: typical size; None if unknown.
-        shown: display unit (the unit in the machine file) and its SI value; None for the SI unit.
+        nominal: typical absolute value; None if unknown.
+        shown: display unit (the unit in the machine file) and its SI value; None if numbers are
+            displayed in the SI unit.
         meaning: description.
     """
 
@@ -47,10 +48,10 @@ class FmuVariable:
     meaning: str = ""
 
 
-def named(
+def named_variables(
     names: Iterable[str], units: Iterable[str], **attributes: object
 ) -> tuple[FmuVariable, ...]:
-    """Return variables with the same attributes except name and unit."""
+    """Return variables with these names and units; all have the same other `attributes`."""
     return tuple(
         FmuVariable(name=name, unit=unit, **attributes)  # type: ignore[arg-type]
         for name, unit in zip(names, units, strict=True)
@@ -81,8 +82,8 @@ class FmuVariables(ReprMixin):
     Attributes:
         parameters, inputs, states, outputs, modes: variables in the order of the equations'
             arguments and results.
-        turns: speeds with dry friction. They are event indicators because the friction changes at
-            their zeros; they have no mode.
+        turns: speeds with dry friction. They are event indicators because the friction changes
+            direction where a speed is zero. They do not switch a mode.
     """
 
     parameters: tuple[FmuVariable, ...] = ()
@@ -93,7 +94,7 @@ class FmuVariables(ReprMixin):
     turns: tuple[FmuVariable, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject two variables with the same name.
+        """Reject variables with equal names.
 
         Raises:
             InputError: names that occur more than once.
@@ -103,8 +104,8 @@ class FmuVariables(ReprMixin):
         InputError.raise_if_any(
             Problem(
                 where=name,
-                what="two variables of the FMU have this name",
-                remedy="rename one in the machine's file",
+                what=f"{counts[name]} variables of the FMU have this name",
+                remedy="rename all but one of them in the machine's file",
             )
             for name in repeated
         )
@@ -146,7 +147,7 @@ class FmuVariables(ReprMixin):
         return 1 + len(self.parameters) + len(self.inputs)
 
     def tables(self) -> str:
-        """Return C text with start values, bounds and sizes."""
+        """Return C tables with start values, bounds and nominal values of the variables."""
         starts = [0.0 if variable.start is None else variable.start for variable in self.all]
         settable = [float(state.start is not None) for state in self.states]
         lines = [

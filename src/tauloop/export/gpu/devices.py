@@ -11,6 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiler import Compiler
@@ -21,8 +22,8 @@ from tauloop.export.gpu.nvrtc import INSTALL, DeviceCode, compile_cuda
 #: block needs the registers of all its threads at once.
 THREADS_PER_BLOCK = 128
 
-#: A function that launches a kernel, with the number of blocks, the threads per block, the shared
-#: bytes per block, and the arguments: integers and arrays of the device.
+#: A function that launches a kernel. It takes the number of blocks, the threads per block, the shared
+#: memory per block in bytes, and the arguments: numbers, and arrays on the device.
 Launch = Callable[[int, int, int, Sequence[Any]], None]
 
 
@@ -39,9 +40,9 @@ class Device(ABC):
         """Return a kernel, compiled or from the cache.
 
         Args:
-            text: source from `kernels_text`.
+            text: source of the kernel, such as from `kernels_text`.
             name: name of the kernel.
-            letters: types of its arguments: n a size, d a double, * an array.
+            letters: types of the kernel's arguments: n is a size, d a double, * an array.
             folder: folder of the cache; by default the user's cache.
 
         Raises:
@@ -49,15 +50,15 @@ class Device(ABC):
         """
 
     def columns(self, where: str, array: Any, dtype: Any) -> Any:
-        """Return an array (N, n) in column order on this device. Copy it only if necessary.
+        """Return an array (N, n) in column-major order on this device. Copy it only if necessary.
 
         Args:
             where: name of the array, for errors.
-            array: array of this device or of NumPy, or any array with DLPack on this device.
-            dtype: type of its numbers.
+            array: NumPy array, or an array on this device (also of another library with DLPack).
+            dtype: type of the numbers in the result.
 
         Raises:
-            InputError: it is not an array of numbers, or is on another device.
+            InputError: `array` is not an array of numbers, or is on another device.
         """
         xp = self.arrays
         try:
@@ -65,7 +66,7 @@ class Device(ABC):
                 array = xp.from_dlpack(array)
             array = xp.asarray(array)
             if array.dtype.kind not in "fiu":
-                raise TypeError(f"{array.dtype} are not real numbers")
+                raise TypeError(f"numbers of type {array.dtype} are not real")
             return xp.asfortranarray(array, dtype=dtype)
         except (TypeError, ValueError, BufferError, RuntimeError) as error:
             raise InputError.of(
@@ -73,7 +74,7 @@ class Device(ABC):
             ) from error
 
     def numbers(self, array: Any) -> np.ndarray:
-        """Return an array of this device as a NumPy array."""
+        """Return a NumPy array with the contents of an array on this device."""
         return np.asarray(array)
 
 
@@ -131,7 +132,7 @@ class Gpu(Device):
         """The module CuPy.
 
         Raises:
-            EngineError: CuPy, a driver or a device is missing; reports what to install.
+            EngineError: CuPy, a driver or a device is missing; the error states what to install.
         """
         try:
             cupy = importlib.import_module("cupy")
@@ -146,8 +147,10 @@ class Gpu(Device):
             remedy = "install NVIDIA's driver (525 or newer), or use the host processor: `Compiled()`, `Processor()`"
             raise EngineError.of("GPU", what, remedy) from error
         if self.number >= count:
-            problem = f"does not exist; the number of GPUs of this computer is {count}"
-            raise EngineError.of(f"GPU {self.number}", problem, "use a smaller number")
+            problem = f"does not exist; this computer has {counted(count, 'GPU')}"
+            raise EngineError.of(
+                f"GPU {self.number}", problem, f"use a number from 0 to {count - 1}"
+            )
         return cupy
 
     @property
@@ -169,17 +172,17 @@ class Gpu(Device):
         types = {"n": np.uint64, "d": np.float64}
 
         def launch(blocks: int, threads: int, shared: int, arguments: Sequence[Any]) -> None:
-            passed = tuple(
+            kernel_arguments = tuple(
                 argument if letter == "*" else types[letter](argument)
                 for letter, argument in zip(letters, arguments, strict=True)
             )
             with cupy.cuda.Device(self.number):
                 if shared > function.max_dynamic_shared_size_bytes:
                     function.max_dynamic_shared_size_bytes = shared
-                function((blocks,), (threads,), passed, shared_mem=shared)
+                function((blocks,), (threads,), kernel_arguments, shared_mem=shared)
 
         return launch
 
     def numbers(self, array: Any) -> np.ndarray:
-        """Return a copy in host memory."""
+        """Return a copy of an array in host memory."""
         return np.asarray(self.arrays.asnumpy(array))

@@ -18,7 +18,13 @@ from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import FEW_STEPS
 from tauloop.export.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
-from tauloop.export.gpu.source import Argument, arguments, kernel_name, kernels_text, walks
+from tauloop.export.gpu.source import (
+    Argument,
+    arguments,
+    can_approach_in_steps,
+    kernel_name,
+    kernels_text,
+)
 from tauloop.model.runner import CONTINUATION_STEPS
 
 if TYPE_CHECKING:
@@ -145,7 +151,7 @@ class DeviceFunction:
         )
         self._arguments = arguments(function)
         self._origin = origin
-        letters = "nn" + "*" * len(self._arguments) + "n*" * walks(function)
+        letters = "nn" + "*" * len(self._arguments) + "n*" * can_approach_in_steps(function)
         self._launch: Launch = device.kernel(self.text, kernel_name(function), letters, folder)
 
     def __call__(self, *motion: Any, **held: Any) -> Any:
@@ -208,7 +214,7 @@ class DeviceFunction:
         }
         origin, steps = continuation or (np.zeros(1), 1)
         path: tuple[Any, ...] = ()
-        if walks(self.function):
+        if can_approach_in_steps(self.function):
             path = (steps, xp.asarray(origin, dtype=self.precision.dtype))
         if n:
             blocks = -(-n // THREADS_PER_BLOCK)

@@ -76,10 +76,11 @@ class ControlKernel:
             method: an explicit integrator.
 
         Raises:
-            EngineError: the kernel cannot be compiled or loaded; reports what is missing.
+            EngineError: the kernel cannot be compiled or loaded; the error states what is missing.
         """
         self._made_for = (plant, model, type(controller), controller.space, method)
-        self._device, self._parts = cuda.device, ControlLayouts(plant, model, controller)
+        self._device = cuda.device
+        self._layouts = ControlLayouts(plant, model, controller)
         self.system = control_system(plant, model, controller)
         self.text = control_text(self.system, method, cuda.precision)
         self.precision = cuda.precision
@@ -103,23 +104,25 @@ class ControlKernel:
         """
         self._require(loop, every)
         loop.method.require_precision(self.precision)
-        device, system, n_p = self._device, self.system, len(loop.position)
-        xp = device.arrays
-        ready = self._starts(position, velocity, q, (n_p, system.states - n_p, system.coordinates))
-        read, shapes = control_arrays(loop, self._parts, ready, every, xp)
-        states, forces, report = written = [
-            xp.empty(shape, dtype=self.precision.dtype) for shape in shapes
-        ]
-        n = len(ready[2])
+        system = self.system
+        n_p = len(loop.position)
+        xp = self._device.arrays
+        row_sizes = (n_p, system.states - n_p, system.coordinates)
+        starts = self._starts(position, velocity, q, row_sizes)
+        inputs, shapes = control_arrays(loop, self._layouts, starts, every, xp)
+        outputs = [xp.empty(shape, dtype=self.precision.dtype) for shape in shapes]
+        states, forces, report = outputs
+        n = len(starts[2])
         if n:
             arrays = (
-                *(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in read),
-                *written,
+                *(xp.ascontiguousarray(array, dtype=self.precision.dtype) for array in inputs),
+                *outputs,
             )
             blocks = -(-n // THREADS_PER_BLOCK)
             sizes = (n, 0, n, len(loop.feedforward), every)
             self._launch(blocks, THREADS_PER_BLOCK, 0, (*sizes, *arrays))
-        states, forces = states.transpose(2, 0, 1), forces.transpose(2, 0, 1)
+        states = states.transpose(2, 0, 1)
+        forces = forces.transpose(2, 0, 1)
         return ControlledStarts(
             time=np.arange(0, len(loop.feedforward), every) * loop.period,
             position=states[:, :, :n_p],
@@ -132,25 +135,26 @@ class ControlKernel:
         )
 
     def _starts(
-        self, position: Any, velocity: Any, q: Any, sizes: tuple[int, int, int]
+        self, position: Any, velocity: Any, q: Any, row_sizes: tuple[int, int, int]
     ) -> tuple[Any, Any, Any]:
-        """Return the start states on the device.
+        """Return positions, velocities and coordinates at the start, (N, n) each, on the device.
 
         Raises:
             InputError: an array has a wrong shape.
         """
-        problems, ready, device = Problems(), [], self._device
+        problems = Problems()
+        starts: list[Any] = []
         for name, array, size in zip(
-            ("position", "velocity", "q"), (position, velocity, q), sizes, strict=True
+            ("position", "velocity", "q"), (position, velocity, q), row_sizes, strict=True
         ):
             with problems.collecting(InputError):
-                ready.append(device.columns(name, array, self.precision.dtype))
-                n = len(ready[0])
-                if ready[-1].shape != (n, size):
-                    what = f"has shape {ready[-1].shape}, needs ({n}, {size})"
+                starts.append(self._device.columns(name, array, self.precision.dtype))
+                n = len(starts[0])
+                if starts[-1].shape != (n, size):
+                    what = f"has shape {starts[-1].shape}, needs ({n}, {size})"
                     problems.add(name, what, "give one row of numbers for each start")
         InputError.raise_if_any(problems)
-        return ready[0], ready[1], ready[2]
+        return starts[0], starts[1], starts[2]
 
     def _require(self, loop: Loop, every: int) -> None:
         """Reject loops that differ from the kernel's, and features that kernels do not support."""
@@ -166,14 +170,14 @@ class ControlKernel:
             ]
             what = f"differs from the kernel in {', '.join(differences)}"
             problems.add("loop", what, "build a ControlKernel for this loop")
-        has = {
+        features = {
             "a delay": loop.delay > 0,
             "events": bool(loop.events),
             "a load": loop.load is not None,
             "derivatives": bool(loop.directions),
             "a force callback in Python": controller.force_callback(loop) is not None,
         }
-        for name, is_present in has.items():
+        for name, is_present in features.items():
             if is_present:
                 problem = f"has {name}, which kernels do not support"
                 problems.add("loop", problem, "run it with `simulation.CompiledLoop`")

@@ -25,7 +25,7 @@ class Argument:
     Attributes:
         port: name and size per sample.
         is_input: whether it is an input.
-        is_held: whether a single row may be used for all samples.
+        is_held: whether the array may have a single row that all samples share.
     """
 
     port: CPort
@@ -69,53 +69,62 @@ def kernels_text(
     return device_text("\n".join(texts), note, precision)
 
 
-def walks(function: CFunction) -> bool:
-    """Return whether a function finds coordinates by iteration, and can approach them in steps."""
+def can_approach_in_steps(function: CFunction) -> bool:
+    """Return whether a function computes coordinates by iteration from a position and a start.
+
+    Its kernel can then approach a distant position in several steps.
+    """
     ports = {port.name for port in function.arguments}
     iterates = any(isinstance(step, Newton) for step in function.program.steps)
     return iterates and ports >= {"position", "start", "q"} and "velocity" not in ports
 
 
-def sample_text(function: CFunction, own: Sequence[str] = ()) -> str:
-    """Return the source of the function for a single thread; for `own` see `sample_call`."""
-    return thread_text(function, _strided(function) - set(own))
+def sample_text(function: CFunction, local: Sequence[str] = ()) -> str:
+    """Return the source of the function for a single thread; for `local` see `sample_call`."""
+    return thread_text(function, _strided(function) - set(local))
 
 
 def _strided(function: CFunction) -> frozenset[str]:
     """Return the ports that a thread accesses in place; all other ports are copied in and out."""
-    nearest = {
+    copied = {
         name
         for step in function.program.steps
         if isinstance(step, Bounded)
         for name in (step.rows, step.sides, step.solution)
     }
-    nearest |= {"position", "q"} if walks(function) else set()
-    return frozenset(each.port.name for each in arguments(function) if not each.is_held) - nearest
+    if can_approach_in_steps(function):
+        copied |= {"position", "q"}
+    return frozenset(each.port.name for each in arguments(function) if not each.is_held) - copied
 
 
-def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
+def sample_call(function: CFunction, local: Sequence[str] = ()) -> list[str]:
     """Return the statements that call the thread's function for sample s of n.
 
     Args:
         function: the called function.
-        own: ports for which the caller declares an array of the same name for a single sample.
+        local: ports for which the caller declares an array of the same name for a single sample.
     """
-    strided, before, after, passed = _strided(function), [], [], []
+    strided = _strided(function)
+    before: list[str] = []
+    after: list[str] = []
+    passed: list[str] = []
     held = [each.port.name for each in arguments(function) if each.is_held]
     for each in arguments(function):
         name, size = each.port.name, each.port.size
-        if name in strided and name not in own:
+        if name in strided and name not in local:
             passed.append(f"{name} + s")
             continue
-        if name in own:
+        if name in local:
             passed.append(name)
             continue
         passed.append(f"own_{name}")
         before.append(f"double own_{name}[{max(size, 1)}];")
         loop = f"for (int i = 0; i < {size}; ++i)"
         if each.is_held:
-            many = f"(each >> {held.index(name)} & 1u)"
-            before.append(f"{loop} own_{name}[i] = {many} ? {name}[i * n + s] : {name}[i];")
+            is_per_sample = f"(each >> {held.index(name)} & 1u)"
+            before.append(
+                f"{loop} own_{name}[i] = {is_per_sample} ? {name}[i * n + s] : {name}[i];"
+            )
         elif each.is_input:
             before.append(f"{loop} own_{name}[i] = {name}[i * n + s];")
         else:
@@ -123,19 +132,24 @@ def sample_call(function: CFunction, own: Sequence[str] = ()) -> list[str]:
     return [*before, f"{function.name}_thread({', '.join(['n', *passed])});", *after]
 
 
-def parameters(function: CFunction, own: Sequence[str] = (), sizes: Sequence[str] = ()) -> str:
-    """Return a kernel's parameter list: number of samples, bits of held inputs, sizes, arrays."""
+def parameters(function: CFunction, local: Sequence[str] = (), sizes: Sequence[str] = ()) -> str:
+    """Return the parameter list of a kernel.
+
+    It contains the number of samples, a bit for each held input that is set if every sample has its
+    own row, `sizes`, and all arrays except `local`.
+    """
     listed = [
         f"{'const ' if each.is_input else ''}double *restrict {each.port.name}"
         for each in arguments(function)
-        if each.port.name not in own
+        if each.port.name not in local
     ]
     return ", ".join([*(f"size_t {name}" for name in ("n", "each", *sizes)), *listed])
 
 
 def _kernel(function: CFunction, converged: float) -> str:
-    listed, called = parameters(function), sample_call(function)
-    if walks(function):
+    listed = parameters(function)
+    called = sample_call(function)
+    if can_approach_in_steps(function):
         listed += ", size_t k, const double *restrict from"
         index = next(
             i for i, line in enumerate(called) if line.startswith(f"{function.name}_thread(")

@@ -57,10 +57,11 @@ class LinuxcncOptions(Options):
     """Name of a kinematics module, and settings of its simulation.
 
     Attributes:
-        name: first part of all names, up to 20 characters; default: the machine's name.
+        name: prefix of all names, up to 20 characters; default: the machine's name.
         max_acceleration: largest acceleration along the axes in the LinuxCNC simulation, m/s^2.
         servo_period: period of the servo thread in the LinuxCNC simulation, s.
-        compensation: correct the joints for weight, and for the wrench and temperatures on pins.
+        compensation: correct the joints for the deflection of the machine by its weight, and by the
+            wrench and the temperatures on HAL pins.
 
     Examples:
         >>> import tauloop as tl
@@ -82,10 +83,10 @@ class LinuxcncOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinuxcncExport(ExportedCode):
-    """A kinematics module with its simulation; `name` is the name of the component.
+    """A kinematics module with its simulation; `name` is the name of the HAL component.
 
     Attributes:
-        pins: geometry on HAL pins.
+        pins: HAL pins of the geometry.
         layout: the machine's joints and axes.
         loads: pins of the wrench (N, N m) and of temperatures (K); empty without compensation.
     """
@@ -108,18 +109,19 @@ def export_linuxcnc(
     The geometry is on HAL pins. The module computes in mm and degrees. Its inverse kinematics
     returns the joints for the tool's x, y, z, a, b, c with the rotation Rz(c) Ry(b) Rx(a), on the
     branch of the reference pose. Its forward kinematics starts from the last pose. Both return -1
-    if the pose is out of reach or singular, or if an input is not a number. The same machine gives
-    the same texts.
+    if the pose is out of reach or singular, or if an input is not a number. Equal machines give
+    equal texts.
 
     With `compensation`, the inverse kinematics returns the joints at which the loaded, warm machine
     has its tool at the pose (see `compensate`), and the forward kinematics is its inverse. Wrench
-    and temperatures are on pins, which start at zero. They must change slowly because the joints
-    follow them. Deflections are computed with the geometry of the file.
+    and temperatures are read from HAL pins, which start at zero. They must change slowly because the
+    joints follow them. Deflections are computed with the geometry of the file.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         folder: folder for the files. It is created if missing, and its other files are left alone.
-            Either all files are written or none. Without a folder the result only has the texts.
+            Either all files are written or none. Without a folder, the result only contains the
+            texts.
         options: name of the module, and settings of its simulation.
         progress: called with the completed and the total number of stages.
 
@@ -127,7 +129,7 @@ def export_linuxcnc(
         The export: texts of the files by name, pins of the module, and the written paths.
 
     Raises:
-        InputError: LinuxCNC cannot drive the machine, the name cannot be turned into a C
+        InputError: LinuxCNC cannot drive the machine, the name cannot be converted to a C
             identifier, the machine does not reach its ranges, or the folder cannot be written.
         AssemblyError: the machine does not assemble as described.
 
@@ -137,8 +139,10 @@ def export_linuxcnc(
         >>> export.name, [pin.name for pin in export.pins]
         ('five_bar_kins', ['motor-distance', 'crank-length', 'link-length'])
     """
-    model, options = modeled(machine), options or LinuxcncOptions()
-    mechanism, stages = model.mechanism, Stages(progress, 3)
+    model = modeled(machine)
+    options = options or LinuxcncOptions()
+    mechanism = model.mechanism
+    stages = Stages(progress, 3)
     stem, module, layout, functions, pins = _parts(model, options.name)
     correction = None
     if options.compensation:
@@ -196,7 +200,7 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
     Args:
         machine: the machine with the values to set, such as `Calibration.mechanism`; the module may
             have been exported from the nominal machine.
-        name: first part of the module's name in its export; default: the machine's name.
+        name: prefix of the module's name in its export; default: the machine's name.
 
     Raises:
         InputError, AssemblyError: see `export_linuxcnc`.
@@ -213,7 +217,9 @@ def geometry_hal(machine: MachineSource, name: str | None = None) -> str:
 
 
 def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -> str:
-    """Return the joint sections of an INI file for ``#INCLUDE``, with homes from the geometry.
+    """Return the joint sections of an INI file for ``#INCLUDE``, with home positions.
+
+    The home positions are computed from the geometry of the machine.
 
     Args:
         machine: the machine with the values to set, such as `Calibration.mechanism`.
@@ -228,7 +234,8 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
         >>> [line for line in tl.export.linuxcnc.joints_ini(machine).splitlines() if line.startswith("HOME =")]
         ['HOME = 130.767108243763', 'HOME = 49.232891756237']
     """
-    model, options = modeled(machine), options or LinuxcncOptions()
+    model = modeled(machine)
+    options = options or LinuxcncOptions()
     note = f"joints of the machine {model.mechanism.name!r}"
     return joints_text(note, machine_layout(model), 1e3 * options.max_acceleration)
 
@@ -236,30 +243,30 @@ def joints_ini(machine: MachineSource, options: LinuxcncOptions | None = None) -
 def _parts(
     model: Model, name: str | None
 ) -> tuple[str, str, MachineLayout, KinematicFunctions, tuple[Pin, ...]]:
-    """Return the name of the files, the component's name, the layout, the programs and the pins."""
+    """Return the prefix of file names, the component's name, the layout, the functions and the pins."""
     if model.free:
-        message = f"has free parameters ({', '.join(model.free)}), but the module has pins for all"
+        message = f"has free parameters ({', '.join(model.free)}), but the module reads parameters "
+        message += "from its pins"
         remedy = "pass the mechanism, or a model without free parameters"
         raise InputError.of("machine", message, remedy)
     stem = c_name(model.mechanism.name if name is None else name)[:MAX_STEM_LENGTH]
-    layout, module = machine_layout(model), f"{stem}_kins"
+    layout = machine_layout(model)
+    module = f"{stem}_kins"
     functions = kinematic_functions(model)
     names = [functions.theta[k] for k in functions.used]
     return stem, module, layout, functions, geometry_pins(module, model.mechanism, layout, names)
 
 
 def _module_text(module: str, note: str, mechanism: Mechanism) -> str:
-    """Return the text of the module with its build command and its version."""
+    """Return the C text of the module, which starts with its build command and its version."""
     head = (
         f"/* {comment(f'{module}: {note}')}. Build it as root: halcompile --install {module}.c */"
     )
-    speed = (
+    definitions = (
         '#pragma GCC optimize("O2") /* LinuxCNC sets -Os; with -O2 six legs are a third faster */'
     )
-    speed += f'\n#define TAULOOP_MADE "Tauloop {tauloop_version()}, machine {_machine_hash(mechanism)[:16]}"'
-    return (
-        f'{head}\n{speed}\n#include "{module}.h"\n\n{c_file("tauloop.export.linuxcnc", "module.c")}'
-    )
+    definitions += f'\n#define TAULOOP_MADE "Tauloop {tauloop_version()}, machine {_machine_hash(mechanism)[:16]}"'
+    return f'{head}\n{definitions}\n#include "{module}.h"\n\n{c_file("tauloop.export.linuxcnc", "module.c")}'
 
 
 def _manifest(

@@ -74,7 +74,7 @@ class Ros2Options(Options):
     hardware: str = MOCK_HARDWARE
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report characters that cannot be printed, because XML does not allow them."""
+        """Report unprintable characters, which XML does not allow."""
         for name in ("maintainer", "email", "hardware"):
             if not getattr(self, name).isprintable():
                 problems.add(
@@ -86,12 +86,12 @@ class Ros2Options(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ros2Package(ExportedFiles):
-    """A ROS 2 package; `files` has the contents by path.
+    """A ROS 2 package. `files` contains the text of each file by path.
 
     Attributes:
         joints: joints whose positions the node publishes, as named in the URDF.
-        driven: joints whose positions the node must receive.
-        notes: differences from the mechanism.
+        driven: joints whose measured positions the node must receive.
+        notes: differences between the URDF and the mechanism.
     """
 
     joints: tuple[str, ...]
@@ -115,13 +115,13 @@ def export_ros2(
 ) -> Ros2Package:
     """Export a ROS 2 description package: URDF, ros2_control, launch file and kinematics node.
 
-    The node's kinematics are generated from the exported URDF. They give the coordinates q at
+    The node's forward kinematics is generated from the exported URDF. It computes the coordinates q at
     which the loops close for given motor positions, to a residual of 1e-9 m. A URDF joint has the
     position q + offset.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        folder: folder for the files; without it the result only has the texts.
+        folder: folder for the files; without it, the result only contains the texts.
         options: names in the package.
         progress: called with the completed and the total number of stages.
 
@@ -139,12 +139,13 @@ def export_ros2(
         >>> package.name, package.driven
         ('five_bar_description', ('shoulder_1', 'shoulder_2'))
     """
-    options, mechanism = options or Ros2Options(), modeled(machine).mechanism
+    options = options or Ros2Options()
+    mechanism = modeled(machine).mechanism
     name = options.package or f"{re.sub(r'[^a-z0-9_]', '_', mechanism.name.lower())}_description"
     if not _PACKAGE.fullmatch(name) or "__" in name:
         message = f"{name!r} is not a valid package name: ROS allows lower-case letters, "
         message += "digits and single underscores (REP 144)"
-        remedy = "name it: Ros2Options(package='my_robot_description')"
+        remedy = "set a valid name, such as Ros2Options(package='my_robot_description')"
         raise InputError.of("package", message, remedy)
     if folder is not None:
         refuse_another_project(Path(folder), name)
@@ -202,7 +203,8 @@ class _Joints:
     """The revolute and prismatic joints of a URDF, and the ratios between motors and joints."""
 
     def __init__(self, model: Model) -> None:
-        mechanism, q = model.mechanism, list(model.topology.coordinate_names)
+        mechanism = model.mechanism
+        q = list(model.topology.coordinate_names)
         self._model = model
         moving = [
             j for j in mechanism.joints if j.kind in ("revolute", "prismatic") and not j.is_cut
@@ -213,14 +215,16 @@ class _Joints:
         self._offsets = [values.get(f"offsets.{name}", 0.0) for name in self.names]
         # In a machine read from a URDF, a floating joint's frames coincide with its links' frames.
         floating = [j for j in mechanism.joints if j.kind == "free" and not j.is_cut]
-        first = JOINT_KINDS["free"].coordinates[0]
+        first_coordinate = JOINT_KINDS["free"].coordinates[0]
         self.floating = [
-            (j.parent.body, j.child.body, q.index(f"{j.name}.{first}")) for j in floating
+            (j.parent.body, j.child.body, q.index(f"{j.name}.{first_coordinate}")) for j in floating
         ]
         motors = {actuator.name: dict(actuator.drives) for actuator in mechanism.actuators}
-        drives = [motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns]
-        self.driven = tuple(dict.fromkeys(name for terms in drives for name in terms))
-        self._ratios = [self._ratio_row(terms, values) for terms in drives]
+        motor_terms = [
+            motors.get(name, {name: ONE}) for name in model.actuators.ports.position.columns
+        ]
+        self.driven = tuple(dict.fromkeys(name for terms in motor_terms for name in terms))
+        self._ratios = [self._ratio_row(terms, values) for terms in motor_terms]
         zeros = {actuator.name: actuator.offset for actuator in mechanism.actuators}
         columns = model.actuators.ports.position.columns
         self._zeros = [evaluate(zeros.get(name, ZERO), values) for name in columns]
@@ -228,7 +232,7 @@ class _Joints:
     def _ratio_row(
         self, terms: Mapping[str, Expression], values: Mapping[str, float]
     ) -> list[float]:
-        """Return the ratios by which the driven joints enter a motor's position."""
+        """Return the coefficients of the driven joints' coordinates in the position of a motor."""
         return [evaluate(terms[n], values) if n in terms else 0.0 for n in self.driven]
 
     def header(self) -> str:

@@ -1,7 +1,7 @@
 """Functions of an actuator map as a Python module for arrays of NumPy, JAX or PyTorch.
 
-The module does not import Tauloop. It uses array operations only, so it runs on the device of its
-input arrays, works inside `jit`, `vmap` and `torch.compile`, and has derivatives.
+The module does not import Tauloop. It uses only array operations, so it runs on the device of its
+input arrays, works inside `jit`, `vmap` and `torch.compile`, and can be differentiated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tauloop.dynamics import ActuatorMap
 TRANSMISSION_NEWTON_STEPS = 5
 _BINARY = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARE = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!="}
-_C_FUNCTIONS = {
+_ARRAY_FUNCTIONS = {
     ca.OP_SQRT: "sqrt",
     ca.OP_SIN: "sin",
     ca.OP_COS: "cos",
@@ -46,7 +46,7 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
     """Return the text of the Python module.
 
     Raises:
-        InputError: the program needs an operation that arrays do not have.
+        InputError: the program needs an operation that the array libraries do not have.
     """
     mechanism = actuator_map.model.mechanism
     limits = actuator_map.actuator_range.tolist()
@@ -54,9 +54,9 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
         f"JOINTS = {actuator_map.joints!r}",
         f"ACTUATORS = {actuator_map.actuators!r}",
         "#: Limits of the motors: positions, speeds and efforts, SI.",
-        f"ACTUATOR_RANGE = {_rounded(limits)}",
-        f"ACTUATOR_SPEED = {_rounded([actuator.speed for actuator in mechanism.actuators])}",
-        f"ACTUATOR_EFFORT = {_rounded([actuator.force for actuator in mechanism.actuators])}",
+        f"ACTUATOR_RANGE = {_literal(limits)}",
+        f"ACTUATOR_SPEED = {_literal([actuator.speed for actuator in mechanism.actuators])}",
+        f"ACTUATOR_EFFORT = {_literal([actuator.force for actuator in mechanism.actuators])}",
     ]
     frame = resources(__package__).joinpath("texts/array_map.py.in").read_text(encoding="utf-8")
     functions = [
@@ -74,8 +74,8 @@ def array_module(actuator_map: ActuatorMap, stem: str) -> str:
     )
 
 
-def _rounded(values: Sequence[object]) -> str:
-    """Return nested numbers as Python text, with infinite values as INFINITE."""
+def _literal(values: Sequence[object]) -> str:
+    """Return the Python literal of nested numbers, with INFINITE for infinite values."""
     return repr(values).replace("inf", "INFINITE")
 
 
@@ -144,7 +144,7 @@ def _program(program: Program, wanted: tuple[str, ...]) -> tuple[list[str], dict
 
 
 def _pivots(name: str, typical: Sequence[float]) -> list[str]:
-    """Return texts of pivots divided by their typical sizes."""
+    """Return the texts of the pivots' absolute values, divided by their typical sizes."""
     return [f"xp.abs({name}_{i}) * {1.0 / max(size, 1e-300)!r}" for i, size in enumerate(typical)]
 
 
@@ -161,8 +161,7 @@ def _read_by_others(program: Program, step: Evaluate) -> set[str]:
 
 def _newton(step: Newton, sizes: dict[str, int]) -> Iterator[str]:
     """Yield the lines of Newton's method with a fixed number of steps."""
-    known = [name for name in step.inputs]
-    arguments = ", ".join(known)
+    arguments = ", ".join(step.inputs)
     function = f"_{step.solution}_step"
     unknowns = [f"{step.solution}_{i}" for i in range(step.size)]
     yield f"    def {function}({', '.join(unknowns)}):"
@@ -190,8 +189,10 @@ def _newton(step: Newton, sizes: dict[str, int]) -> Iterator[str]:
 
 
 def _tuple(names: Sequence[str]) -> str:
-    """Return the text of a tuple."""
-    return f"({', '.join(names)}{',' * (len(names) == 1)})" if names else "()"
+    """Return the Python literal of a tuple of names."""
+    if len(names) == 1:
+        return f"({names[0]},)"
+    return f"({', '.join(names)})"
 
 
 def _straight(step: Evaluate, needed: set[str]) -> list[str]:
@@ -202,7 +203,11 @@ def _straight(step: Evaluate, needed: set[str]) -> list[str]:
 def _code(
     function: ca.Function, inputs: list[str], outputs: list[str], needed: set[str] | None
 ) -> list[str]:
-    """Return lines of a CasADi function; values are named after their port, such as `position_0`."""
+    """Return the lines of a CasADi function.
+
+    Inputs and outputs are named after their port, such as `position_0`. `needed` names the outputs
+    to compute; None for all.
+    """
     wanted = [needed is None or name in needed for name in outputs]
     names: dict[int, str] = {}
     lines = []
@@ -211,12 +216,12 @@ def _code(
             names[instruction.number] = f"({instruction.constant!r})"
         elif instruction.operation == ca.OP_OUTPUT:
             assert instruction.port is not None
-            place, index = instruction.port
+            port, index = instruction.port
             value = names[instruction.operands[0]]
-            lines.append(f"    {outputs[place]}_{index} = {value}")
+            lines.append(f"    {outputs[port]}_{index} = {value}")
         elif instruction.port is not None:
-            place, index = instruction.port
-            names[instruction.number] = _value(inputs[place], index)
+            port, index = instruction.port
+            names[instruction.number] = _value(inputs[port], index)
         else:
             name = f"t{instruction.number}"
             operands = [names[k] for k in instruction.operands]
@@ -226,23 +231,23 @@ def _code(
 
 
 def _value(name: str, index: int) -> str:
-    """Return the text of a port's number: an entry of an argument, or a value computed before."""
-    return (
-        f"{name}[..., {index}]" if name in ("position", "velocity", "effort") else f"{name}_{index}"
-    )
+    """Return the text of an entry of a port: of an array argument, or of a value computed before."""
+    if name in ("position", "velocity", "effort"):
+        return f"{name}[..., {index}]"
+    return f"{name}_{index}"
 
 
 def _expression(instruction: Instruction, a: list[str]) -> str:
     """Return the text of an operation.
 
     Raises:
-        InputError: arrays do not have this operation.
+        InputError: the array libraries do not have this operation.
     """
     op = instruction.operation
     if op in _BINARY:
         return f"{a[0]} {_BINARY[op]} {a[1]}"
-    if op in _C_FUNCTIONS:
-        return f"xp.{_C_FUNCTIONS[op]}({', '.join(a)})"
+    if op in _ARRAY_FUNCTIONS:
+        return f"xp.{_ARRAY_FUNCTIONS[op]}({', '.join(a)})"
     if op in _COMPARE:
         return f"xp.number({a[0]} {_COMPARE[op]} {a[1]})"
     simple = {

@@ -19,8 +19,8 @@ from tauloop.export.c.single_accuracy import SingleAccuracy, single_accuracy
 
 #: Number of states at which single precision is compared with double.
 ACCURACY_SAMPLES = 400
-#: Fraction of the joints' ranges from which test states are drawn; the mechanism may lock near the
-#: limits.
+#: Fraction of the joints' ranges from which test states are drawn. Near the limits, the mechanism may
+#: not close.
 TEST_RANGE = 0.9
 _STATUS_TEXT = """\
 /* Status of a sample of {stem}: read it after every call. Values with a status above 0 are not valid. */
@@ -58,8 +58,8 @@ def c_export(
 
     Args:
         actuator_map: the map.
-        stem: first part of every name.
-        source: origin of the functions, for the manifest.
+        stem: prefix of every name.
+        source: description of the machine and its names, for the manifest.
         precision: "double" or "single".
         seed: seed of the states of the test program.
 
@@ -98,33 +98,35 @@ def _functions(
 ) -> list[tuple[CFunction, str]]:
     """Return the functions, each with a description."""
     ports = _ports(actuator_map)
-    of_joints = [ports[name] for name in ("joint_position", "joint_velocity", "joint_effort")]
-    motors = [ports[name] for name in ("actuator_position", "actuator_velocity", "actuator_effort")]
-    described = (
+    joint_ports = [ports[name] for name in ("joint_position", "joint_velocity", "joint_effort")]
+    motor_ports = [
+        ports[name] for name in ("actuator_position", "actuator_velocity", "actuator_effort")
+    ]
+    descriptions = (
         (
             "joint_to_actuator",
             "positions, velocities and efforts of the motors from those of the joints",
             actuator_map.to_actuators,
-            _renamed(of_joints),
-            [*motors, ports["jacobian"], ports["mode"]],
+            _renamed(joint_ports),
+            [*motor_ports, ports["jacobian"], ports["mode"]],
         ),
         (
             "actuator_to_joint",
             "positions, velocities and efforts of the joints from those of the motors",
             actuator_map.to_joints,
-            _renamed(motors),
-            [*of_joints, ports["jacobian"], ports["mode"]],
+            _renamed(motor_ports),
+            [*joint_ports, ports["jacobian"], ports["mode"]],
         ),
         (
             "reflected_inertia",
             "inertia of the motors, and of cranks and rods, in joint coordinates",
             actuator_map.inertia,
-            _renamed(of_joints[:1]),
+            _renamed(joint_ports[:1]),
             [ports["motor_inertia"], ports["link_inertia"]],
         ),
     )
-    made = []
-    for name, meaning, program, inputs, outputs in described:
+    functions = []
+    for name, meaning, program, inputs, outputs in descriptions:
         function = CFunction(
             name=f"{stem}_{name}", program=program, inputs=tuple(inputs), outputs=tuple(outputs)
         )
@@ -135,8 +137,8 @@ def _functions(
                 most_steps=single.NEWTON_ITERATIONS,
                 largest=single.LARGEST,
             )
-        made.append((function, meaning))
-    return made
+        functions.append((function, meaning))
+    return functions
 
 
 def _renamed(ports: list[CPort]) -> list[CPort]:
@@ -146,22 +148,23 @@ def _renamed(ports: list[CPort]) -> list[CPort]:
 
 def _ports(actuator_map: ActuatorMap) -> dict[str, CPort]:
     """Return the ports of all functions, by name."""
-    joints, motors = actuator_map.joint_motion.ports, actuator_map.actuator_motion.ports
+    joints = actuator_map.joint_motion.ports
+    motors = actuator_map.actuator_motion.ports
     ports = []
-    for side, words, entry in (("joint", "joints", joints), ("actuator", "motors", motors)):
+    for side, noun, entry in (("joint", "joints", joints), ("actuator", "motors", motors)):
         for name, port in (
             ("position", entry.position),
             ("velocity", entry.velocity),
             ("effort", entry.effort),
         ):
-            ports.append((f"{side}_{name}", port.columns, port.units, f"{name} of the {words}"))
-    lengths = [unit.removesuffix("/s") for unit in joints.velocity.units]
-    rows = [unit.removesuffix("/s") for unit in motors.velocity.units]
+            ports.append((f"{side}_{name}", port.columns, port.units, f"{name} of the {noun}"))
+    joint_units = [unit.removesuffix("/s") for unit in joints.velocity.units]
+    motor_units = [unit.removesuffix("/s") for unit in motors.velocity.units]
     ports.append(
         (
             "jacobian",
             _pairs(actuator_map.actuators, actuator_map.joints),
-            tuple(f"({row})/({column})" for row in rows for column in lengths),
+            tuple(f"({row})/({column})" for row in motor_units for column in joint_units),
             "motor velocities per joint velocity, by rows",
         )
     )
@@ -172,7 +175,7 @@ def _ports(actuator_map: ActuatorMap) -> dict[str, CPort]:
         ("link_inertia", "inertia that cranks and rods add, by rows"),
     ):
         units = tuple(
-            f"({effort} s^2)/({length})" for effort in joints.effort.units for length in lengths
+            f"({effort} s^2)/({unit})" for effort in joints.effort.units for unit in joint_units
         )
         ports.append((name, _pairs(actuator_map.joints, actuator_map.joints), units, meaning))
     return {
@@ -182,20 +185,23 @@ def _ports(actuator_map: ActuatorMap) -> dict[str, CPort]:
 
 
 def _pairs(rows: tuple[str, ...], columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a matrix's entries, by rows."""
+    """Return the names of the entries of a matrix, row by row."""
     return tuple(f"{row} / {column}" for row in rows for column in columns)
 
 
 def _samples(
     actuator_map: ActuatorMap, count: int, rng: np.random.Generator, *, is_single: bool
 ) -> dict[str, np.ndarray]:
-    """Return random states of joints and motors (count, n), by port."""
+    """Return random states of joints and motors (count, n), by port.
+
+    With `is_single`, all numbers are exactly representable in single precision.
+    """
     middle = actuator_map.joint_range.mean(axis=1)
     half = 0.5 * np.ptp(actuator_map.joint_range, axis=1)
     joints = middle + TEST_RANGE * half * rng.uniform(-1.0, 1.0, size=(64 * count, len(middle)))
     states = actuator_map.joint_to_actuator(joints)
     chosen = np.resize(np.flatnonzero(states.is_valid), count)
-    numbers = {
+    samples = {
         "joint_position": joints[chosen],
         "actuator_position": states.position[chosen],
         **{
@@ -205,8 +211,8 @@ def _samples(
         },
     }
     if is_single:
-        numbers = {name: array.astype(np.float32).astype(float) for name, array in numbers.items()}
-    return numbers
+        samples = {name: array.astype(np.float32).astype(float) for name, array in samples.items()}
+    return samples
 
 
 def _inputs(function: CFunction, samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -218,7 +224,7 @@ def _inputs(function: CFunction, samples: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def _case(function: CFunction, meaning: str, samples: Mapping[str, np.ndarray]) -> Case:
-    """Return a function with its inputs, and the outputs that the interpreter computes for them."""
+    """Return a test case: a function, inputs, and the outputs that the interpreter computes."""
     inputs = _inputs(function, samples)
     expected = _expected(function.program, inputs)
     return Case(

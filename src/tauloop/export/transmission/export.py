@@ -53,12 +53,12 @@ class TransmissionOptions(Options):
     def _note_mismatches(self, problems: Problems) -> None:
         """Report an empty list of formats."""
         if not self.formats:
-            problems.add("formats", "none is named", f"choose among {', '.join(FORMATS)}")
+            problems.add("formats", "is empty", f"choose from {', '.join(FORMATS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransmissionExport(ExportedFiles):
-    """Files of an actuator map; every C name starts with `name`.
+    """Exported files of an actuator map; every C name starts with `name`.
 
     Attributes:
         joints, actuators: names, in the order of all arrays.
@@ -104,8 +104,8 @@ def export_transmission(
         The exported files, with names of joints and actuators.
 
     Raises:
-        InputError: the joints are unsuitable (see `ActuatorMap`), the name cannot be turned into a
-            C identifier, or the folder cannot be written.
+        InputError: the joints are unsuitable (see `ActuatorMap`), the name cannot be converted to
+            a C identifier, or the folder cannot be written.
         AssemblyError, PoseError: the machine does not assemble, or its reference pose is singular.
         EngineError: single precision needs a C compiler, and none was found.
 

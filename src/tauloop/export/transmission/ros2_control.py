@@ -15,9 +15,9 @@ _TEMPLATES = ("CMakeLists.txt", "package.xml", "transmission_plugins.xml", "READ
 
 
 def package_name(stem: str) -> str:
-    """Return the name of the package (REP 144), formed from the first part of all names."""
-    plain = re.sub(r"_+", "_", stem.lower()).strip("_")
-    return f"{plain}_transmission"
+    """Return the name of the package (REP 144), formed from the prefix of all names in the code."""
+    prefix = re.sub(r"_+", "_", stem.lower()).strip("_")
+    return f"{prefix}_transmission"
 
 
 def package_files(actuator_map: ActuatorMap, stem: str, code: Export) -> dict[str, str]:
@@ -25,7 +25,7 @@ def package_files(actuator_map: ActuatorMap, stem: str, code: Export) -> dict[st
 
     Args:
         actuator_map: the map.
-        stem: first part of the names in the code.
+        stem: prefix of the names in the code.
         code: the exported C in double precision.
     """
     package = package_name(stem)
@@ -55,8 +55,8 @@ def package_files(actuator_map: ActuatorMap, stem: str, code: Export) -> dict[st
 def _filled(name: str, values: dict[str, str]) -> str:
     """Return a template with its placeholders replaced."""
     text = resources(__package__).joinpath(f"texts/{name}").read_text(encoding="utf-8")
-    for mark, value in values.items():
-        text = text.replace(f"@{mark}@", value)
+    for placeholder, value in values.items():
+        text = text.replace(f"@{placeholder}@", value)
     return text
 
 

@@ -1,4 +1,4 @@
-"""Operation counts of one machine by quantity, formulation and part of the machine."""
+"""Operation counts of a machine by quantity, formulation, frame and part of the machine."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import Model
 from tauloop.model.platform_matrices import SIX_FREEDOMS, OwnMassMatrix, VirtualPlatforms
 
-#: Counted quantities: name, program with its main output, and whether the formulation matters.
+#: Counted quantities: name, program (its first output is counted), and whether the formulation
+#: affects the count.
 QUANTITIES = (
     ("positions", KINEMATICS[0], False),
     ("inverse dynamics", INVERSE_DYNAMICS, True),
     ("forward dynamics", FORWARD_DYNAMICS, True),
     ("regressor", REGRESSORS["actuators"], True),
 )
-#: Counted derivatives: values together with all their Jacobians.
+#: Functions that are counted with all their Jacobians: name, program, and names of the
+#: differentiated outputs.
 DIFFERENTIATED = tuple(
     (f"{function.replace('_', ' ')} and Jacobians", specs[0], values)
     for (function, specs), values in zip(
@@ -49,20 +51,24 @@ DIFFERENTIATED = tuple(
 #: Inverse dynamics along a sampled motion, without accelerations: momenta, their two-point
 #: differences, forces.
 SAMPLED = "hamilton, sampled"
-#: Matrix V(x, x') of the platform's Coriolis and centripetal terms, and the frames in which it can
-#: be written. It is counted for parts of the machine.
+#: Matrix V(x, x') of the platform's Coriolis and centripetal terms. It is counted for each part of
+#: the machine.
 VELOCITY_MATRIX = "velocity matrix"
-BASE_FRAME, EULER = "base frame", "Euler angles"
-#: The formulation whose regressor is the longest code of all, and is counted only on request.
+#: Frames of the rotations in the velocity matrix: angular velocities in the base frame, or
+#: derivatives of Euler angles.
+BASE_FRAME = "base frame"
+EULER = "Euler angles"
+#: The formulation whose regressor has the longest code. This regressor is counted only on request.
 LAGRANGE = "lagrange"
 #: Lagrange's equations by differentiating the platform's mass matrix M(x), as in the RCID paper.
 ON_PLATFORM = "lagrange on the platform"
-#: All parts together, with shared expressions computed once; and the sum of separate counts of the
-#: parts, in which all rods count like the first one.
-ALL, ADDED_UP = "all", "all, added up"
+#: All parts together, with shared expressions computed once.
+ALL = "all"
+#: Sum of the separate counts of the parts, in which each rod counts like the first rod.
+ADDED_UP = "all, added up"
 
 #: Formulations of velocity matrices.
-IN_PARTS = (LAGRANGE, "generalized-momentum")
+VELOCITY_MATRIX_FORMULATIONS = (LAGRANGE, "generalized-momentum")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +97,25 @@ def costs(
     lagrange_regressor: bool = False,
     progress: Progress | None = None,
 ) -> tuple[tuple[Cost, ...], dict[str, str]]:
-    """Return the operations of quantities in all formulations, with constant parameters.
+    """Return the operation counts of all quantities and formulations, with constant parameters.
 
     Args:
         mechanism: the machine.
-        entry: which motion is given; velocity matrices are always those of the platform.
+        entry: the motion that functions take; velocity matrices are always those of the platform.
         derivatives: whether to count functions with their Jacobians too.
         on_platform: whether to count Lagrange's equations in platform coordinates too.
         lagrange_regressor: whether to count the regressor by Lagrange's equations too.
         progress: function to call with the completed and the total work.
 
     Returns:
-        The costs; and the quantities that could not be counted, each with the reason.
+        The costs, and the quantities that could not be counted, each with the reason.
 
     Raises:
         AssemblyError: the machine does not work as described.
     """
     base = Model(mechanism)
     assembly, ports = base.assembly, base.functions(entry).ports
-    # the default formulation's programs are counted as they are generated
+    # The programs of the default formulation are counted as they are generated.
     default = Catalogue(assembly, ports, NEWTON_EULER)
     catalogues = {
         formulation.name: default.with_formulation(formulation, share_expressions=False)
@@ -123,19 +129,19 @@ def costs(
         tasks += _matrix_tasks(catalogues, base, _frames(ports), on_platform)
     stages = Stages(progress, len(tasks))
     rows: list[Cost] = []
-    left_out: dict[str, str] = {}
+    uncounted: dict[str, str] = {}
     for name, count in stages.over(tasks):
         try:
             rows += count(stages.part)
         except TauloopError as error:
-            left_out[name] = _reason(error)
+            uncounted[name] = _reason(error)
     quantities = [quantity for quantity, *_ in (*QUANTITIES, *DIFFERENTIATED)] + [VELOCITY_MATRIX]
-    in_order = ("", BASE_FRAME, EULER)
+    frames = ("", BASE_FRAME, EULER)
 
     def order(cost: Cost) -> tuple[int, int]:
-        return quantities.index(cost.quantity), in_order.index(cost.frame)
+        return quantities.index(cost.quantity), frames.index(cost.frame)
 
-    return tuple(sorted(rows, key=order)), left_out
+    return tuple(sorted(rows, key=order)), uncounted
 
 
 #: Name of a quantity with its formulation, and the function that counts it and reports progress.
@@ -143,11 +149,11 @@ Task = tuple[str, Callable[[Progress], Iterable[Cost]]]
 
 
 def _function_tasks(catalogues: dict[str, Catalogue], lagrange_regressor: bool) -> list[Task]:
-    """Return the counts of functions in all formulations that they depend on."""
+    """Return the tasks that count functions, for each formulation that affects their count."""
     tasks: list[Task] = []
     for formulation, catalogue in catalogues.items():
-        for quantity, spec, depends in QUANTITIES:
-            is_wanted = depends or formulation == NEWTON_EULER.name
+        for quantity, spec, has_formulations in QUANTITIES:
+            is_wanted = has_formulations or formulation == NEWTON_EULER.name
             if spec is REGRESSORS["actuators"] and formulation == LAGRANGE:
                 is_wanted = lagrange_regressor
             if is_wanted:
@@ -159,11 +165,11 @@ def _function_tasks(catalogues: dict[str, Catalogue], lagrange_regressor: bool) 
 
 
 def _derivative_tasks(catalogue: Catalogue) -> list[Task]:
-    """Return the counts of functions with their Jacobians."""
+    """Return the tasks that count functions with their Jacobians."""
     tasks: list[Task] = []
     for quantity, spec, values in DIFFERENTIATED:
-        wanted = tuple(name for name in spec.outputs if name.partition("_by_")[0] in values)
-        count = partial(_function_cost, catalogue, spec, wanted, quantity, NEWTON_EULER.name)
+        outputs = tuple(name for name in spec.outputs if name.partition("_by_")[0] in values)
+        count = partial(_function_cost, catalogue, spec, outputs, quantity, NEWTON_EULER.name)
         tasks.append((quantity, count))
     return tasks
 
@@ -171,14 +177,14 @@ def _derivative_tasks(catalogue: Catalogue) -> list[Task]:
 def _matrix_tasks(
     catalogues: dict[str, Catalogue], model: Model, frames: tuple[str, ...], on_platform: bool
 ) -> list[Task]:
-    """Return the counts of velocity matrices."""
+    """Return the tasks that count velocity matrices."""
     tasks: list[Task] = []
-    for formulation in IN_PARTS:
+    for formulation in VELOCITY_MATRIX_FORMULATIONS:
         count = partial(_velocity_matrices, catalogues[formulation], formulation, frames)
         tasks.append((f"{VELOCITY_MATRIX} by {formulation}", count))
     if on_platform and EULER in frames:
-        on_request = partial(_matrices_on_platform, model)
-        tasks.append((f"{VELOCITY_MATRIX} by {ON_PLATFORM}", on_request))
+        count_on_platform = partial(_matrices_on_platform, model)
+        tasks.append((f"{VELOCITY_MATRIX} by {ON_PLATFORM}", count_on_platform))
     return tasks
 
 
@@ -221,23 +227,26 @@ def _function_cost(
 
 
 def _sampled_cost(catalogue: Catalogue) -> Cost:
-    """Return the cost of the forces and momenta of one sample, p' = (p[n+1] - p[n-1]) (1 / 2 dt).
+    """Return the cost of the forces and momenta of one sample.
 
-    This is Miller's method, whose error is of second order in dt.
+    The derivative of the momenta p is (p[n+1] - p[n-1]) (1 / 2 dt). This is Miller's method, whose
+    error is of second order in dt.
     """
     program = catalogue.program(MOMENTUM_FORCES)
     counts = output_operations(program, "force", "momentum")
-    makers = [
+    momentum_steps = [
         step for step in program.steps if isinstance(step, Evaluate) and "momentum" in step.outputs
     ]
-    momenta = sum(step.function.output_sizes[step.outputs.index("momentum")] for step in makers)
+    momenta = sum(
+        step.function.output_sizes[step.outputs.index("momentum")] for step in momentum_steps
+    )
     for kind in ("additions", "multiplications"):
         counts["once"][kind] += momenta
     return Cost(quantity="inverse dynamics", formulation=SAMPLED, frame="", part=ALL, **counts)
 
 
 def _frames(ports: EntryPorts) -> tuple[str, ...]:
-    """Return the frames of velocity matrices; Euler angles for six freedoms."""
+    """Return the frames of velocity matrices; Euler angles only for six degrees of freedom."""
     names = tuple(name.rpartition(".")[2] for name in ports.velocity.columns)
     return (BASE_FRAME, EULER) if names == SIX_FREEDOMS else (BASE_FRAME,)
 
@@ -251,26 +260,27 @@ def _velocity_matrices(
     program, labels = velocity_matrices_program(state, by_momentum, EULER in frames)
     size = catalogue.ports.velocity.size**2
     outputs = {BASE_FRAME: "V", EULER: "V_euler"}
-    chosen = parts(labels)
+    indices_by_part = parts(labels)
     requests = [
         (outputs[frame], [i * size + j for i in indices for j in range(size)])
         for frame in frames
-        for indices in chosen.values()
+        for indices in indices_by_part.values()
     ]
     counts = ProgramOperations(program).of_entries(requests)
     for k, frame in enumerate(frames):
-        of_frame = counts[k * len(chosen) : (k + 1) * len(chosen)]
-        yield from _by_parts(labels, dict(zip(chosen, of_frame, strict=True)), formulation, frame)
+        frame_counts = counts[k * len(indices_by_part) : (k + 1) * len(indices_by_part)]
+        counts_of = dict(zip(indices_by_part, frame_counts, strict=True))
+        yield from _by_parts(labels, counts_of, formulation, frame)
 
 
 def _matrices_on_platform(model: Model, progress: Progress) -> Iterator[Cost]:
     """Yield the costs of Lagrange's equations from the platform's mass matrix."""
     platforms = VirtualPlatforms(model, in_euler=True)
     own = OwnMassMatrix(platforms)
-    chosen = parts(platforms.labels)
+    indices_by_part = parts(platforms.labels)
     counts = {
         part: function_operations(own.velocity_matrix(indices))
-        for part, indices in Stages(progress, len(chosen)).over(chosen.items())
+        for part, indices in Stages(progress, len(indices_by_part)).over(indices_by_part.items())
     }
     yield from _by_parts(platforms.labels, counts, ON_PLATFORM, EULER)
 
@@ -300,13 +310,15 @@ def _by_parts(
 
 
 def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
-    """Return the indices of the virtual platforms of each part; only the first of equal rods.
+    """Return the indices of the virtual platforms of each part of the machine.
+
+    All rods are assumed to be equal, so only the first rod is included.
 
     Args:
         labels: (name, kind, part) of each virtual platform.
     """
     first_rod = next((name for name, kind, _ in labels if kind == "rod"), "")
-    wanted = {
+    membership = {
         "platform": lambda name, kind, part: kind == "platform",
         "bodies": lambda name, kind, part: kind == "body",
         "one rod's translation": lambda name, kind, part: (
@@ -322,7 +334,7 @@ def parts(labels: tuple[tuple[str, str, str], ...]) -> dict[str, list[int]]:
         ALL: lambda name, kind, part: True,
     }
     indices_of: dict[str, list[int]] = {}
-    for name, is_member in wanted.items():
+    for name, is_member in membership.items():
         indices = [i for i, label in enumerate(labels) if is_member(*label)]
         if indices:
             indices_of[name] = indices

@@ -1,7 +1,8 @@
 """Paths between stations: lifts, via points, rotations, and motions of conveyors.
 
-A leg moves the tool from a position that moves with velocity v_A to a position that moves with v_B.
-With x = t/T, the path p, the motion law s and S = 10 x^3 - 15 x^4 + 6 x^5, its positions are
+A leg of a cycle moves the tool from a position that moves with velocity v_A to a position that
+moves with v_B. With x = t/T, the path p, the motion law s and S = 10 x^3 - 15 x^4 + 6 x^5, its
+positions are
 
     p(s(x)) + T ((1 - S) x v_A - S (1 - x) v_B).
 
@@ -20,12 +21,12 @@ from tauloop.motion.paths.curves import SHAPE_POINTS, AxisTurn, Curve, Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayPath(Path):
-    """Positions on a line from start to end, with a separate path and a rotation for some columns.
+    """Positions on a straight line, with a separate path and a rotation for some columns.
 
     Attributes:
         start, end: positions at the ends (n,); they may be equal.
-        way: path of the columns `lengths`; None for a straight line.
-        lengths: columns that follow `way`.
+        way: path of the coordinates `lengths`, such as a lift; None for a straight line.
+        lengths: indices of the columns that follow `way`.
         turn: rotation of the quaternion whose first column is `first`; None if it does not rotate.
         first: first column of the quaternion.
     """
@@ -39,25 +40,26 @@ class WayPath(Path):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """Kinks of the path `way`."""
+        """Parameters of the kinks of the path `way`."""
         return () if self.way is None else self.way.kinks
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at parameters u (N,)."""
-        chord, zero = self.end - self.start, np.zeros((len(u), len(self.start)))
-        parts = [self.start + u[:, None] * chord, zero + chord, zero.copy()]
-        over = [
+        chord = self.end - self.start
+        position = self.start + u[:, None] * chord
+        derivative = np.tile(chord, (len(u), 1))
+        second_derivative = np.zeros((len(u), len(self.start)))
+        separate_paths = [
             (self.way, list(self.lengths)),
             (self.turn, list(range(self.first, self.first + 4))),
         ]
-        for path, columns in over:
+        for path, columns in separate_paths:
             if path is not None:
                 curve = path.at(u)
-                for whole, own in zip(
-                    parts, (curve.position, curve.derivative, curve.second_derivative), strict=True
-                ):
-                    whole[:, columns] = own
-        return Curve(position=parts[0], derivative=parts[1], second_derivative=parts[2])
+                position[:, columns] = curve.position
+                derivative[:, columns] = curve.derivative
+                second_derivative[:, columns] = curve.second_derivative
+        return Curve(position=position, derivative=derivative, second_derivative=second_derivative)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +67,8 @@ class LegPath(Path):
     """A leg over its normalized time: a path with a motion law between stations that may move.
 
     Attributes:
-        way: path from the position where the tool leaves a station to the one where it meets the
-            next.
+        way: path from the position at which the tool leaves a station to the position at which it
+            meets the next station.
         law: motion law from rest to rest.
         duration: duration, s.
         leaves, arrives: velocities of the stations at the start and the end (n,), per second.
@@ -80,13 +82,14 @@ class LegPath(Path):
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at normalized times u (N,)."""
-        go, T, x = self.law.at(u), self.duration, u[:, None]
-        curve, blend = self.way.at(go.s), POLYNOMIAL_345.at(u)
-        S, dS, ddS = (
-            values[:, None] for values in (blend.s, blend.derivative, blend.second_derivative)
-        )
-        first, second = go.derivative[:, None], go.second_derivative[:, None]
-        a, b = T * self.leaves, T * self.arrives
+        law = self.law.at(u)
+        curve = self.way.at(law.s)
+        blend = POLYNOMIAL_345.at(u)
+        x = u[:, None]
+        S, dS = blend.s[:, None], blend.derivative[:, None]
+        ddS = blend.second_derivative[:, None]
+        first, second = law.derivative[:, None], law.second_derivative[:, None]
+        a, b = self.duration * self.leaves, self.duration * self.arrives
         path_acceleration = curve.second_derivative * first**2 + curve.derivative * second
         blend_acceleration = (2 * dS - (1 - x) * ddS) * b
         leaving_velocity = (1 - S - x * dS) * a
@@ -114,10 +117,12 @@ class RunIn(Path):
 
     def at(self, u: np.ndarray) -> Curve:
         """Return the points at normalized times u (N,)."""
-        blend, run = POLYNOMIAL_345.at(u), self.duration * self.velocity
-        left = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
+        blend = POLYNOMIAL_345.at(u)
+        run = self.duration * self.velocity
+        # Integral of the polynomial from u to 1.
+        remaining = 0.5 - (2.5 * u**4 - 3.0 * u**5 + u**6)
         return Curve(
-            position=self.end - left[:, None] * run,
+            position=self.end - remaining[:, None] * run,
             derivative=blend.s[:, None] * run,
             second_derivative=blend.derivative[:, None] * run,
         )

@@ -1,4 +1,4 @@
-"""Motions from rest to rest: a motion that is faded in from a position and out to it again."""
+"""Motions that start and end at rest in one position: a motion is faded in and out there."""
 
 from __future__ import annotations
 
@@ -64,30 +64,27 @@ class Faded:
         The motion is at rest outside its duration.
         """
         time = np.asarray(time, dtype=float)
-        falling = time > 0.5 * self.duration
-        x = np.where(falling, self.duration - time, time) / self.fade
-        rise = self.law.at(np.clip(x, 0.0, 1.0))
-        changing = ((x > 0.0) & (x < 1.0))[:, None]
-        w = rise.s[:, None]
-        w1 = np.where(
-            changing,
-            np.where(falling, -1.0, 1.0)[:, None] * rise.derivative[:, None] / self.fade,
-            0.0,
-        )
-        w2 = np.where(changing, rise.second_derivative[:, None] / self.fade**2, 0.0)
-        inner = self.motion.sample(time)
-        moved = inner.position - self.center
+        is_second_half = time > 0.5 * self.duration
+        x = np.where(is_second_half, self.duration - time, time) / self.fade
+        fade = self.law.at(np.clip(x, 0.0, 1.0))
+        is_fading = ((x > 0.0) & (x < 1.0))[:, None]
+        sign = np.where(is_second_half, -1.0, 1.0)[:, None]
+        w = fade.s[:, None]
+        w1 = np.where(is_fading, sign * fade.derivative[:, None] / self.fade, 0.0)
+        w2 = np.where(is_fading, fade.second_derivative[:, None] / self.fade**2, 0.0)
+        motion = self.motion.sample(time)
+        offset = motion.position - self.center
         return SampledMotion(
             time=time,
-            position=self.center + w * moved,
-            velocity=w1 * moved + w * inner.velocity,
-            acceleration=w2 * moved + 2 * w1 * inner.velocity + w * inner.acceleration,
+            position=self.center + w * offset,
+            velocity=w1 * offset + w * motion.velocity,
+            acceleration=w2 * offset + 2 * w1 * motion.velocity + w * motion.acceleration,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FadedPath(Path):
-    """A faded motion as a path with the parameter u = t / T, for a uniform rate over T.
+    """A faded motion as a path with the parameter u = t / T, where T is its duration.
 
     Attributes:
         motion: the faded motion, which is at rest at both ends.
@@ -100,9 +97,9 @@ class FadedPath(Path):
     @property
     def breaks(self) -> tuple[float, ...]:
         """Parameters at which the fades end, and at which the acceleration of their law jumps."""
-        share = self.motion.fade / self.motion.duration
-        rising = [share * x for x in (*self.motion.law.breaks, 1.0)]
-        return tuple(sorted({*rising, *(1.0 - u for u in rising)}))
+        fade_end = self.motion.fade / self.motion.duration
+        fade_in = [fade_end * x for x in (*self.motion.law.breaks, 1.0)]
+        return tuple(sorted({*fade_in, *(1.0 - u for u in fade_in)}))
 
     @property
     def n_shape_points(self) -> int:

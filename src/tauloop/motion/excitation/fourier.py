@@ -16,8 +16,8 @@ from tauloop.motion.sampled import SampledMotion
 class FourierSeries(ReprMixin):
     """q_i(t) = c_i + sum_k (mu_ik / (k w) sin(k w t) - nu_ik / (k w) cos(k w t)), k = 1 ... K, w = 2 pi / T.
 
-    mu and nu are the coefficients of the velocities. The paper's sum starts at k = 0, where the
-    terms are undefined; here it starts at k = 1.
+    mu and nu are the coefficients of the velocities. In the SpiderMill paper the sum starts at
+    k = 0, where the terms are undefined; here it starts at k = 1.
 
     Attributes:
         center: center c (n,), m or rad.
@@ -38,7 +38,9 @@ class FourierSeries(ReprMixin):
         Raises:
             InputError: shapes or numbers are wrong.
         """
-        center, mu, nu = (numbers(values, "series") for values in (self.center, self.mu, self.nu))
+        center = numbers(self.center, "series")
+        mu = numbers(self.mu, "series")
+        nu = numbers(self.nu, "series")
         problems = Problems()
         if (
             center.ndim != 1
@@ -74,7 +76,7 @@ class FourierSeries(ReprMixin):
 
     @staticmethod
     def of(coefficients: np.ndarray, period: float) -> FourierSeries:
-        """Return the series with the given `coefficients` (n, 2 K + 1)."""
+        """Return the series with these `coefficients` (n, 2 K + 1)."""
         coefficients = numbers(coefficients, "coefficients")
         count = coefficients.shape[1] // 2
         scale = np.arange(1, count + 1) * 2 * np.pi / period
@@ -88,12 +90,13 @@ class FourierSeries(ReprMixin):
     def sample(self, time: np.ndarray) -> SampledMotion:
         """Return the positions (N, n) with exact first and second derivatives at times (N,), s."""
         time = np.asarray(time, dtype=float)
-        position, velocity, acceleration = (
-            basis @ self.coefficients.T
-            for basis in fourier_basis(time, self.harmonics, self.period)
-        )
+        position, velocity, acceleration = fourier_basis(time, self.harmonics, self.period)
+        coefficients = self.coefficients.T
         return SampledMotion(
-            time=time, position=position, velocity=velocity, acceleration=acceleration
+            time=time,
+            position=position @ coefficients,
+            velocity=velocity @ coefficients,
+            acceleration=acceleration @ coefficients,
         )
 
 
@@ -101,22 +104,22 @@ def fourier_basis(
     time: np.ndarray, harmonics: int, period: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the matrices (N, 2 K + 1) that map coefficients to positions and two derivatives."""
-    rate = np.arange(1, harmonics + 1) * 2 * np.pi / period
-    angle = np.asarray(time, dtype=float)[:, None] * rate
+    w = np.arange(1, harmonics + 1) * 2 * np.pi / period
+    angle = np.asarray(time, dtype=float)[:, None] * w
     s, c = np.sin(angle), np.cos(angle)
     ones, zeros = np.ones((len(angle), 1)), np.zeros((len(angle), 1))
     return (
         np.concatenate([ones, s, -c], axis=1),
-        np.concatenate([zeros, rate * c, rate * s], axis=1),
-        np.concatenate([zeros, -rate * rate * s, rate * rate * c], axis=1),
+        np.concatenate([zeros, w * c, w * s], axis=1),
+        np.concatenate([zeros, -w * w * s, w * w * c], axis=1),
     )
 
 
 def resting_series(harmonics: int) -> np.ndarray:
-    """Return an orthonormal basis (2 K + 1, 2 K - 1) of coefficients that start and end at rest.
+    """Return a basis (2 K + 1, 2 K - 1) of the coefficients of motions from rest to rest.
 
-    Velocity and acceleration vanish at the start and the end: sum mu_k = 0 and sum k nu_k = 0. A
-    single harmonic cannot satisfy both.
+    The basis is orthonormal. Velocity and acceleration vanish at the start and the end: sum mu_k = 0
+    and sum k nu_k = 0. A single harmonic cannot satisfy both.
 
     Raises:
         InputError: there are fewer than two harmonics.

@@ -55,15 +55,15 @@ def random_multisine(
 
     Args:
         center: center of each channel (n,), m or rad.
-        stroke: largest deflection from the center (n,), m or rad; it is never exceeded because
+        stroke: largest distance from the center (n,), m or rad. It is never exceeded, because
             |sin + cos| <= sqrt(2).
         rng: random number generator.
         terms: number of frequencies per channel.
         lowest, highest: range of frequencies, Hz.
 
     Raises:
-        InputError: shapes differ, a stroke is negative, there are no terms, or the frequency range
-            is empty.
+        InputError: shapes differ, a stroke is negative or not finite, there are no terms, or the
+            frequency range is empty.
     """
     center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
     problems = Problems()
@@ -75,11 +75,12 @@ def random_multisine(
             f"has shape {stroke.shape}, but the center has {center.shape}",
             "give one number per channel",
         )
-    if not ((stroke >= 0) & np.isfinite(stroke)).all():
+    is_valid = (stroke >= 0) & np.isfinite(stroke)
+    if not is_valid.all():
         problems.add(
             "stroke",
-            f"must not be negative, got {np.min(stroke):g}",
-            "give zero to keep a channel at rest",
+            f"must be finite and not negative, got {stroke[~is_valid][0]:g}",
+            "give a positive distance, or zero to keep a channel at rest",
         )
     if terms < 1:
         problems.add("terms", f"must be at least 1, got {terms}", "give a number such as 5")

@@ -1,11 +1,11 @@
 """Reachable squared speeds along a path under limits, by two sweeps over a grid.
 
-The limits are rows p x + q a <= r in the squared speed x = (du/dt)^2 and the acceleration
-a = d2u/dt2 of the parameter u. The backward sweep finds the squared speeds from which the end can
-be reached. The forward sweep selects the largest of them. Each interval has an acceleration at each
-end, x_{k+1} = x_k + d (a_l + a_r). This is accurate to second order, while the usual scheme
-(a_l = a_r) is accurate to first order. The usual scheme is used in intervals that are marked as
-constant.
+The limits are linear inequalities (rows) p x + q a <= r in the squared speed x = (du/dt)^2 and the
+acceleration a = d2u/dt2 of the parameter u. The backward sweep finds the squared speeds from which
+the end can be reached. The forward sweep selects the largest of them. Each interval has an
+acceleration at each end, x_{k+1} = x_k + d (a_l + a_r). This is accurate to second order, while the
+usual scheme (a_l = a_r) is accurate to first order. The usual scheme is used in intervals that are
+marked as constant.
 
 Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on
 reachability analysis; linear programs in two variables after Seidel 1991.
@@ -25,12 +25,12 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, compiler_for
 
-#: Maximum number of rows of a point, the capacity of `reach.c`.
+#: Maximum number of rows at each end of an interval; `reach.c` has memory for both ends.
 MOST_ROWS = 500
 
-#: Fraction of the squared speeds at the ends of an interval below which speeds inside count as a
-#: dip.
-DIP = 0.5
+#: A squared speed inside an interval counts as a dip if it is below this fraction of the squared
+#: speeds at both ends.
+DIP_RATIO = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ class Profile(ReprMixin):
     Attributes:
         grid: parameters u (n + 1,).
         x: squared speeds (n + 1,).
-        first, second: accelerations at both ends of each interval (n,), linear in u between them.
+        first, second: accelerations at the start and the end of each interval (n,); linear in u
+            between them.
     """
 
     grid: np.ndarray
@@ -56,10 +57,10 @@ class Profile(ReprMixin):
     @property
     def dips(self) -> np.ndarray:
         """Return whether the squared speed inside each interval is far below both ends (n,)."""
-        turns = (self.first < 0.0) & (self.second > 0.0)
-        bend = np.where(turns, self.bend, 1.0)
-        least = self.x[:-1] - self.first**2 / bend
-        return np.asarray(turns & (least < DIP * np.minimum(self.x[:-1], self.x[1:])))
+        has_minimum = (self.first < 0.0) & (self.second > 0.0)
+        bend = np.where(has_minimum, self.bend, 1.0)
+        minimum = self.x[:-1] - self.first**2 / bend
+        return np.asarray(has_minimum & (minimum < DIP_RATIO * np.minimum(self.x[:-1], self.x[1:])))
 
     def times(self) -> np.ndarray:
         """Return the duration of each interval (n,).
@@ -68,14 +69,15 @@ class Profile(ReprMixin):
         tanh(sqrt(k) t / 2) = sqrt(k) d / (v_l + v_r). At an end where speed and acceleration
         vanish, the interval has a jerk that is constant in time instead, and t = 3 d / v.
         """
-        d, v = np.diff(self.grid), np.sqrt(self.x)
+        d = np.diff(self.grid)
+        v = np.sqrt(self.x)
         t = 2.0 * d / (v[1:] + v[:-1])
         z = 0.5 * np.sqrt(np.abs(self.bend)) * t
-        small = np.maximum(z, 1e-5)
-        long = np.arctanh(np.minimum(small, 1.0 - 1e-15)) / small
-        times = t * np.where(
-            z <= 1e-5, 1.0, np.where(self.bend > 0, long, np.arctan(small) / small)
-        )
+        clipped = np.maximum(z, 1e-5)
+        hyperbolic = np.arctanh(np.minimum(clipped, 1.0 - 1e-15)) / clipped
+        trigonometric = np.arctan(clipped) / clipped
+        factor = np.where(self.bend > 0, hyperbolic, trigonometric)
+        times = t * np.where(z <= 1e-5, 1.0, factor)
         starts, stops = self.smooth
         if starts:
             times[0] = 3.0 * d[0] / v[1]
@@ -120,21 +122,22 @@ def sweep(
         EngineError: no C compiler was found, or it fails.
     """
     n, m = left.shape[:2]
-    low, high, x = (np.zeros(n + 1) for _ in range(3))
+    low, high = np.zeros(n + 1), np.zeros(n + 1)
+    x = np.zeros(n + 1)
     first, second = np.zeros(n), np.zeros(n)
     grid_rows = [
         np.ascontiguousarray(values, dtype=float)
         for values in (grid, left, right, top, is_constant, np.zeros(2))
     ]
     function = _machine_code(compiler_for(n * m))
-    place = function(n, m, *grid_rows, low, high, x, first, second)
-    if place >= 0:
-        raise NoProfileError(place % n)
+    failure = function(n, m, *grid_rows, low, high, x, first, second)
+    if failure >= 0:
+        raise NoProfileError(failure % n)
     return Profile(grid=grid, x=x, first=first, second=second)
 
 
 @cache
 def _machine_code(compiler: Compiler | EmbeddedCompiler) -> Callable[..., int]:
-    """Return the function of the two sweeps in machine code."""
+    """Return the compiled function of the two sweeps."""
     text = Path(__file__).with_name("reach.c").read_text(encoding="utf-8")
     return Library.made(text, compiler).function("reach", "nn***********", "l")

@@ -29,10 +29,10 @@ from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Number of passes. Each pass makes another order of derivatives exact.
+#: Number of applications of the formula above. Each makes another order of derivatives exact.
 PASSES = 2
-#: Largest accepted difference between the closed loops and the ones on the original path, in
-#: characteristic lengths, rad or pure numbers.
+#: Largest accepted difference between the solutions of the loops and the coordinates of a path, in
+#: characteristic lengths, rad or dimensionless.
 LOOP_TOLERANCE = 1e-6
 
 
@@ -52,7 +52,8 @@ class IteratedLoops:
             chart: free coordinates of the motion.
             ends: coordinates (2, n_q) at the start and the end of the motion.
         """
-        self._chart, self._runner = chart, model.platform.runner
+        self._chart = chart
+        self._runner = model.platform.runner
         self._program = self._runner.program(KINEMATICS[0])
         self._blocks = [step for step in self._program.steps if isinstance(step, Newton)]
         names = [name for block in self._blocks for name in block.unknowns]
@@ -63,30 +64,35 @@ class IteratedLoops:
         }
         parts = (*self._solutions.values(), *map(ca.vec, self._inverses.values()))
         self.symbols = ca.SX(ca.vertcat(ca.SX(0, 1), *parts))
-        self._grid, self._q = np.array([0.0, 1.0]), ends
-        self._slopes = self._jacobians() if self._blocks else None
-        at_start = self._matrices(self._runner.ports.at(ends[:1]), ends[:1])
-        self._sides = [float(np.sign(np.linalg.det(matrix[0]))) for matrix in at_start]
+        self._grid = np.array([0.0, 1.0])
+        self._q = ends
+        self._jacobian_function = self._build_jacobian_function() if self._blocks else None
+        start_jacobians = self._jacobians(self._runner.ports.at(ends[:1]), ends[:1])
+        #: Signs of the determinants of the Jacobians. They change at singularities.
+        self._signs = [float(np.sign(np.linalg.det(matrix[0]))) for matrix in start_jacobians]
 
-    def _jacobians(self) -> BatchFunction:
+    def _build_jacobian_function(self) -> BatchFunction:
         """Return dR/dz of all blocks as a function of positions, start and solutions."""
-        sizes, slopes = self._runner.empty_inputs(), list[ca.SX]()
-        entry = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
+        sizes = self._runner.empty_inputs()
+        jacobians: list[ca.SX] = []
+        inputs = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
 
-        def kept(block: Newton, known: Sequence[ca.SX]) -> ca.SX:
+        def store_jacobian(block: Newton, known: Sequence[ca.SX]) -> ca.SX:
             z = self._solutions[block.unknowns]
-            slopes.append(ca.densify(ca.vec(ca.jacobian(block.function.function(z, *known)[0], z))))
+            residual = block.function.function(z, *known)[0]
+            jacobians.append(ca.densify(ca.vec(ca.jacobian(residual, z))))
             return z
 
-        unfolded(
-            self._program, {**entry, "theta": ca.SX(ca.DM(self._runner.nominal["theta"]))}, kept
-        )
-        arguments = [*entry.values(), ca.vertcat(*self._solutions.values())]
-        return BatchFunction(ca.Function("slopes", arguments, ca.cse(slopes)))
+        theta = ca.SX(ca.DM(self._runner.nominal["theta"]))
+        unfolded(self._program, {**inputs, "theta": theta}, store_jacobian)
+        arguments = [*inputs.values(), ca.vertcat(*self._solutions.values())]
+        return BatchFunction(ca.Function("slopes", arguments, ca.cse(jacobians)))
 
-    def _matrices(self, position: np.ndarray, q: np.ndarray) -> list[np.ndarray]:
+    def _jacobians(self, position: np.ndarray, q: np.ndarray) -> list[np.ndarray]:
         """Return dR/dz of all blocks (N, k, k) at positions (N, n) and coordinates (N, n_q)."""
-        columns = self._slopes([position, q, q[:, self._columns]], len(q)) if self._slopes else []
+        if self._jacobian_function is None:
+            return []
+        columns = self._jacobian_function([position, q, q[:, self._columns]], len(q))
         return [
             column.reshape(-1, block.size, block.size).swapaxes(1, 2)
             for column, block in zip(columns, self._blocks, strict=True)
@@ -109,8 +115,8 @@ class IteratedLoops:
     def at(self, u: np.ndarray, free: np.ndarray, *, follows: bool = False) -> np.ndarray:
         """Return the values of the symbols (N, k) at parameters u (N,) and free coordinates (N, m).
 
-        The values are NaN where the loops do not close, or close only on the other side of a
-        singularity.
+        The values are NaN where the loops do not close, or where they only close beyond a
+        singularity (the determinant of a Jacobian has the opposite sign).
 
         Args:
             u: parameters (N,).
@@ -119,22 +125,21 @@ class IteratedLoops:
         """
         if not self._blocks:
             return np.zeros((len(u), 0))
-        n, start = (
-            len(u),
-            np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1),
-        )
+        n = len(u)
+        start = np.stack([np.interp(u, self._grid, column) for column in self._q.T], axis=1)
         zero = np.zeros_like(free)
         position = self._chart.curve(free, zero, zero).position
         theta = np.tile(self._runner.nominal["theta"], (n, 1))
         outputs, diagnostics = self._program.run(
             {"position": position, "start": start, "theta": theta}, n
         )
-        q, is_closed = outputs["q"], solve_diagnostics(self._program, diagnostics).is_reached
+        q = outputs["q"]
+        is_closed = solve_diagnostics(self._program, diagnostics).is_reached
         inverses = []
-        for matrix, side in zip(self._matrices(position, q), self._sides, strict=True):
-            is_closed &= np.sign(np.linalg.det(np.nan_to_num(matrix))) == side
-            ready = np.where(is_closed[:, None, None], matrix, np.eye(matrix.shape[1]))
-            inverses.append(np.linalg.inv(ready).swapaxes(1, 2).reshape(n, -1))
+        for matrix, sign in zip(self._jacobians(position, q), self._signs, strict=True):
+            is_closed &= np.sign(np.linalg.det(np.nan_to_num(matrix))) == sign
+            invertible = np.where(is_closed[:, None, None], matrix, np.eye(matrix.shape[1]))
+            inverses.append(np.linalg.inv(invertible).swapaxes(1, 2).reshape(n, -1))
         if follows and is_closed.all():
             self.follow(u, q)
         values = np.concatenate([q[:, self._columns], *inverses], axis=1)
@@ -142,21 +147,29 @@ class IteratedLoops:
         return values
 
     def require_same_assembly_mode(self, stroke: Stroke, u: np.ndarray, free: np.ndarray) -> None:
-        """Follow a path, and reject it if its loops were closed in another assembly mode.
+        """Use a path as start values, and reject it if its loops are in another assembly mode.
+
+        Args:
+            stroke: the path.
+            u: parameters (N,) at which the solutions before and after are compared.
+            free: free coordinates (N, m) at these parameters.
 
         Raises:
             PoseError: the assembly modes differ. The message states where on the path.
         """
-        k, before = len(self._columns), self.at(u, free)
+        k = len(self._columns)
+        before = self.at(u, free)
         self.follow(stroke.grid, stroke.q)
         scale = self._runner.assembly.loops.coordinate_scale[self._columns]
-        gap = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
-        if not (gap < LOOP_TOLERANCE).all():
-            what = f"leaves its assembly mode at {stroke.place(float(u[np.argmax(np.nan_to_num(gap, nan=np.inf))]))}"
+        difference = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
+        if not (difference < LOOP_TOLERANCE).all():
+            worst = int(np.argmax(np.nan_to_num(difference, nan=np.inf)))
+            what = f"leaves its assembly mode at {stroke.place(float(u[worst]))}"
             raise PoseError.of(
                 "motion",
                 what,
-                "move the ends closer to each other, or lower the largest allowed condition number",
+                "move the start and the end closer to each other, or lower the largest allowed "
+                "condition number",
             )
 
 
@@ -166,7 +179,10 @@ class ClosedLoops(ca.Callback):
     def __init__(self, loops: IteratedLoops, u: np.ndarray, freedoms: int) -> None:
         """Store the loops, parameters (N,) and the number of free coordinates m."""
         ca.Callback.__init__(self)
-        self._loops, self._u, self._m, self._last = loops, u, freedoms, (b"", ca.DM())
+        self._loops = loops
+        self._u = u
+        self._m = freedoms
+        self._last = b"", ca.DM()
         self.construct("loops", {})
 
     def get_n_in(self) -> int:  # noqa: D102
@@ -188,6 +204,7 @@ class ClosedLoops(ca.Callback):
         result is stored.
         """
         free = arg[0].full().T
-        if self._last[0] != (key := free.tobytes()):
+        key = free.tobytes()
+        if self._last[0] != key:
             self._last = key, ca.DM(self._loops.at(self._u, free, follows=True).T)
         return [self._last[1]]

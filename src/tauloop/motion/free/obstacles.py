@@ -1,4 +1,4 @@
-"""Obstacles that a motion must avoid: spheres, and boxes along the axes of the base frame."""
+"""Obstacles that a motion must avoid: spheres, and boxes aligned with the base frame."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 
-#: Smoothing radius of the distance function at corners, m: small enough to be negligible, large
-#: enough to keep derivatives finite.
+#: Smoothing radius of the distance function at edges and vertices, m: small enough to be
+#: negligible, large enough to keep derivatives finite.
 CORNER_RADIUS = 1e-6
-#: Number of points of a drawn circle.
+#: Number of points of the outline of a sphere.
 CIRCLE_POINTS = 73
 
 
@@ -47,7 +47,7 @@ class Obstacle(Options, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class BoxObstacle(Obstacle):
-    """A box along the axes of the base.
+    """A box whose edges are parallel to the axes of the base frame.
 
     Attributes:
         center: center of the box (3,), m.
@@ -65,7 +65,7 @@ class BoxObstacle(Obstacle):
     size: tuple[float, float, float] = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
-        """Return the distance |max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2."""
+        """Return |max(d, 0)| + min(max d, 0) with d = |p - c| - size / 2, smoothed at edges."""
         d = ca.fabs(p - ca.DM(self.center)) - 0.5 * ca.DM(self.size)
         outside = ca.fmax(d, 0.0)
         return ca.SX(
@@ -87,9 +87,9 @@ class BoxObstacle(Obstacle):
         )
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return the corners of the box (5, 2), m; the last corner repeats the first."""
-        corners = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
-        return np.array(self.center)[[i, j]] + corners * np.array(self.size)[[i, j]]
+        """Return the vertices of the outline (5, 2), m; the last vertex repeats the first."""
+        vertices = 0.5 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
+        return np.array(self.center)[[i, j]] + vertices * np.array(self.size)[[i, j]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,7 @@ class SphereObstacle(Obstacle):
     radius: float = option(above=0.0)
 
     def expression(self, p: ca.SX) -> ca.SX:
-        """Return the distance |p - c| - radius."""
+        """Return the smoothed signed distance |p - c| - radius."""
         d = p - ca.DM(self.center)
         return ca.SX(ca.sqrt(ca.dot(d, d) + CORNER_RADIUS**2) - self.radius)
 
@@ -124,7 +124,7 @@ class SphereObstacle(Obstacle):
         return np.asarray(np.linalg.norm(np.asarray(points) - self.center, axis=-1) - self.radius)
 
     def outline(self, i: int, j: int) -> np.ndarray:
-        """Return a circle (N, 2), m."""
+        """Return the points of a circle (N, 2), m."""
         angle = np.linspace(0.0, 2.0 * np.pi, CIRCLE_POINTS)
         return np.array(self.center)[[i, j]] + self.radius * np.stack(
             [np.cos(angle), np.sin(angle)], axis=1
@@ -132,7 +132,7 @@ class SphereObstacle(Obstacle):
 
 
 def box(text: str) -> BoxObstacle:
-    """Return a box from its center and edges in m, as text: 0.1,0,-0.5:0.02,0.02,0.1.
+    """Return the box of a text with its center and edge lengths in m: 0.1,0,-0.5:0.02,0.02,0.1.
 
     Raises:
         InputError: the text does not have this form.
@@ -142,7 +142,7 @@ def box(text: str) -> BoxObstacle:
 
 
 def sphere(text: str) -> SphereObstacle:
-    """Return a sphere from its center and radius in m, as text: 0.1,0,-0.5:0.02.
+    """Return the sphere of a text with its center and radius in m: 0.1,0,-0.5:0.02.
 
     Raises:
         InputError: the text does not have this form.

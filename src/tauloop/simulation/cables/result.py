@@ -25,8 +25,8 @@ from tauloop.simulation.stepping.steps import Ending
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Kinetic energy below which a machine is at rest, relative to its largest tension times its
-#: length.
+#: Kinetic energy below which a machine counts as at rest, relative to the largest tension times the
+#: characteristic length.
 REST_ENERGY_RATIO = 1e-9
 #: Fraction of the duration that counts as zero.
 TIME_TOLERANCE = 1e-12
@@ -40,9 +40,9 @@ class CableEvent:
         cable: name of the cable.
         is_slack: True if it becomes slack, False if it becomes taut.
         time: time of the event, s.
-        speed: speed at which the ends move apart when an inelastic cable becomes taut, m/s;
-            otherwise 0.
-        impulse: impulse of an inelastic cable that becomes taut, N s; otherwise 0.
+        speed: speed at which the ends of an inelastic cable move apart when it becomes taut, m/s;
+            0 for other events.
+        impulse: impulse of an inelastic cable that becomes taut, N s; 0 for other events.
     """
 
     cable: str
@@ -60,7 +60,9 @@ class CableEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CableStretch:
-    """A phase of a cable simulation, between changes of inelastic cables or samples of a law.
+    """A phase of a cable simulation.
+
+    A phase ends when an inelastic cable becomes slack or taut, or at a sample of a control law.
 
     Attributes:
         start: start time, s.
@@ -124,13 +126,15 @@ class CableSimulation(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield platform positions and tensions over time; NaN in phases without a coordinate."""
-        # when a cable becomes taut, two samples have the same time
-        keep = np.concatenate([[True], np.diff(self.time) > 0])
+        # When a cable becomes taut, two samples have the same time; keep the first.
+        is_later = np.concatenate([[True], np.diff(self.time) > 0])
         positions = np.column_stack([self.coordinate(name) for name in self.platform.columns])
-        yield time_axis(self.time[keep])
-        yield from columns("position", self.platform.columns, self.platform.units, positions[keep])
+        yield time_axis(self.time[is_later])
         yield from columns(
-            "tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[keep]
+            "position", self.platform.columns, self.platform.units, positions[is_later]
+        )
+        yield from columns(
+            "tension", self.cable_names, ["N"] * len(self.cable_names), self.tension[is_later]
         )
 
     def log(self) -> xr.Dataset:
@@ -166,14 +170,14 @@ def diagnostics(
         simulation: simulation without diagnostics.
         is_ended: whether a requested event ended the simulation.
     """
-    bounds = model.mechanism.cables
+    cables = model.mechanism.cables
     reached = simulation.parts[-1].start + float(simulation.parts[-1].simulation.time[-1])
     simulations = [part.simulation for part in simulation.parts]
     largest = max(float(each.kinetic.max()) for each in simulations)
     tension_work = float(simulation.tension.max(initial=0.0)) * model.assembly.loops.length
-    missing = sum(float(np.abs(each.energy_error).max()) for each in simulations)
-    peaks = dict(zip(bounds, simulation.tension.max(axis=0), strict=True))
-    greatest = max(float(peak) / bounds[name].greatest for name, peak in peaks.items())
+    energy_error = sum(float(np.abs(each.energy_error).max()) for each in simulations)
+    peaks = dict(zip(cables, simulation.tension.max(axis=0), strict=True))
+    tension_ratio = max(float(peak) / cables[name].greatest for name, peak in peaks.items())
     return (
         diagnostic(
             "fraction of the duration reached",
@@ -185,8 +189,8 @@ def diagnostics(
         ),
         diagnostic(
             "energy-balance error between impacts as a fraction of the largest kinetic energy",
-            missing / largest
-            if largest > REST_ENERGY_RATIO * tension_work and np.isfinite(missing)
+            energy_error / largest
+            if largest > REST_ENERGY_RATIO * tension_work and np.isfinite(energy_error)
             else None,
             at_most=ENERGY_TOLERANCE,
             advice="tighten the tolerances or shorten the step",
@@ -200,7 +204,7 @@ def diagnostics(
         ),
         diagnostic(
             "largest tension, relative to the limit of its cable",
-            greatest,
+            tension_ratio,
             at_most=1.0,
             advice="reduce loads or accelerations: a cable exceeds its tension limit (see `tension`)",
         ),

@@ -37,9 +37,9 @@ HEUN_3 = chained(places=(1 / 3, 2 / 3), weights=(0.25, 0.0, 0.75))
 
 
 def read_bandwidth(text: str) -> float:
-    """Return a bandwidth in rad/s; text in Hz is multiplied by 2 pi."""
-    width = quantity("bandwidth", text, FREQUENCY)
-    return 2 * np.pi * width if text.strip().endswith("Hz") else width
+    """Return the bandwidth of a text in rad/s; a frequency in Hz is multiplied by 2 pi."""
+    bandwidth = quantity("bandwidth", text, FREQUENCY)
+    return 2 * np.pi * bandwidth if text.strip().endswith("Hz") else bandwidth
 
 
 class Compensation(enum.Enum):
@@ -114,7 +114,7 @@ class Controller(Options, ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop(ReprMixin):
-    """Everything that a run of the control loop needs.
+    """The inputs of a run of the control loop.
 
     Attributes:
         plant: the simulated machine.
@@ -131,7 +131,7 @@ class Loop(ReprMixin):
         reference: reference positions, velocities and accelerations in the controller's space,
             (N, ...) each; in platform space the positions hold all coordinates q (N, n_q).
         feedforward: feed-forward forces at each sample (N, n_u).
-        initial_force: forces, which act until the first sample takes effect (n_u,).
+        initial_force: forces (n_u,) that act until the forces of the first sample take effect.
         gains: proportional and derivative gains (2, n).
         limit: largest forces (n_u,); infinite without a limit.
         resolution: resolution of the encoders (n_u,).
@@ -227,8 +227,8 @@ class Sampling(Options):
         frequency: samples per second, Hz; forces are held between them.
         delay: time from a measurement to the resulting force, s; rounded to whole
             integration steps.
-        resolution: step of the encoders, m or rad, for all or one per actuator (n_u,); zero for
-            exact measurement.
+        resolution: resolution of the encoders, m or rad: one number, or one per actuator (n_u,);
+            zero for exact measurement.
         velocity_differences: whether speeds are differences of measured positions (as from encoders) instead
             of exact values.
         saturates: whether forces are limited to the actuators' limits.
@@ -244,5 +244,6 @@ class Sampling(Options):
         """Report negative resolutions."""
         resolution = numbers(self.resolution, "resolution")
         if resolution.ndim > 1 or not (np.isfinite(resolution).all() and (resolution >= 0).all()):
-            problem = f"needs one non-negative number, or one per actuator: {reprlib.repr(self.resolution)}"
+            problem = "must be one non-negative number, or one per actuator, got "
+            problem += reprlib.repr(self.resolution)
             problems.add("resolution", problem, "give zero for exact measurement")

@@ -69,14 +69,15 @@ class _ReportsUnderOldName(Protocol):
 
 
 class _InPlace:
-    """A force callback of a control law, applied to forces in place, with its computing times."""
+    """A force callback that changes forces in place and records its computing times."""
 
     def __init__(self, callback: ForceCallback) -> None:
         self.callback = callback
         self.times: list[float] = []
 
     def __call__(self, time: float, measured: np.ndarray, force: np.ndarray) -> None:
-        begin, n = perf_counter(), len(force)
+        n = len(force)
+        begin = perf_counter()
         force[:] = self.callback(time, measured[:n].copy(), measured[n:].copy(), force.copy())
         self.times.append(perf_counter() - begin)
 
@@ -87,7 +88,7 @@ def _in_place(loop: Loop) -> _InPlace | None:
 
 
 class CompiledLoop:
-    """The loop as machine code: the machine, the controller and the integrator in one library."""
+    """A control loop as machine code: machine, controller and integrator in one library."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class CompiledLoop:
             directions: number of directions along which sensitivities are integrated.
             loaded: whether a wrench and a payload act at the tool.
         """
-        self._made_for = (plant, model, type(controller), controller.space, directions, loaded)
+        self._compiled_for = (plant, model, type(controller), controller.space, directions, loaded)
         evaluator = plant.evaluator
         if not isinstance(evaluator, Compiled):
             evaluator = default_evaluator()
@@ -124,7 +125,7 @@ class CompiledLoop:
             InputError: the code was compiled for another machine or law.
             EngineError: no C compiler was found, or it fails.
         """
-        arguments = (
+        required = (
             loop.plant,
             loop.model,
             type(loop.controller),
@@ -132,7 +133,7 @@ class CompiledLoop:
             len(loop.directions),
             loop.load is not None,
         )
-        if self._made_for != arguments:
+        if self._compiled_for != required:
             problem = (
                 "was compiled for another machine, model, law, space, load or number of derivatives"
             )
@@ -144,7 +145,7 @@ class CompiledLoop:
 
 
 def control_numbers(loop: Loop, layouts: ControlLayouts) -> tuple[np.ndarray, np.ndarray]:
-    """Return the loop's inputs at each sample (N, n_i), and its constants (n,)."""
+    """Return the inputs of the control loop at each sample (N, n_i), and its constants (n,)."""
     n = len(loop.feedforward)
     position, velocity, acceleration = loop.reference
     free = {"plant": loop.theta, "model": loop.model.mechanism.parameters.vector(loop.model.free)}
@@ -192,7 +193,9 @@ def _sampled_run(loop: Loop, layouts: ControlLayouts) -> SampledRun:
 
 
 def _trace(loop: Loop, layouts: ControlLayouts, trace: SampledTrace, own: Own | None) -> Trace:
-    reached, n_p, end = len(trace.states), len(loop.position), ""
+    reached = len(trace.states)
+    n_p = len(loop.position)
+    end = ""
     if not trace.is_whole:
         last = trace.states[-1, :n_p] if reached else loop.position
         with np.errstate(all="ignore"):

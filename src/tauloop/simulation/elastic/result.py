@@ -25,7 +25,7 @@ from tauloop.simulation.forces import Wrench
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Motors follow the motion exactly, or by their position loops.
+#: Motors follow the motion exactly (locked), or are moved by their position loops (servo).
 MOTOR_STATES = ("locked", "servo")
 
 
@@ -37,19 +37,20 @@ class ElasticSimulationOptions(Options):
         duration: duration, s; by default that of the motion, and ten periods of the lowest mode.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame). Python accepts a
             function of time too.
-        release: wrench at the tool in whose equilibrium the machine starts, and which then ceases.
+        release: wrench at the tool that is removed at the start; the machine starts in static
+            equilibrium with it.
         pose: position of the platform of a machine that does not move; default: the reference pose.
         damping: damping ratio of all modes; default: that of the machine file, or none.
-        settling_band: distance of the tool from its last rest position below which it has settled.
+        settling_band: distance of the tool from its final rest position below which it has settled.
         link_modes: modes of each link and bending plane; default: as in `vibration`.
         shear: include shear and rotary inertia of beams (Timoshenko).
-        motor_state: locked: motors follow the motion exactly; servo: by their position loops.
+        motor_state: locked: motors follow the motion exactly; servo: position loops move them.
         servo_gains, bandwidth: gains of the position loops, as in `vibration`; by default those of
             drive lines in the file.
-        feedforward: what the reference adds in the position loops: none; its speed; or force: its
-            speed and the force that the undeformed machine needs, without the wrench.
-        tolerance: largest error of the tool's deflection by the time steps, relative to its largest
-            change.
+        feedforward: feed-forward of the position loops: none; speed: the speed of the reference; or
+            force: also the force that the undeformed machine needs, without the wrench.
+        tolerance: largest error of the tool's deflection due to the time steps, relative to the
+            largest change of the deflection.
 
     Examples:
         >>> import tauloop as tl
@@ -82,7 +83,7 @@ class ElasticSimulationOptions(Options):
     tolerance: float = option(1e-3, above=0.0, below=1.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report a feed-forward for motors that follow exactly."""
+        """Report a feed-forward for locked motors."""
         if self.feedforward != "speed" and self.motor_state != "servo":
             problems.add(
                 "feedforward",
@@ -105,22 +106,23 @@ class ElasticSimulation(Result):
         time: (N,), s.
         motion_end: end of the prescribed motion, s; zero without one.
         tool: (N, 3) tool center point of the undeformed machine, m.
-        deflection: (N, 6) twist of the tool by the deformation of the machine, base axes, m and rad.
-        rest: (6,) deflection by weight and wrench at the end.
+        deflection: (N, 6) twist of the tool due to the deformation of the machine, base axes, m and
+            rad.
+        rest: (6,) static deflection due to weight and wrench at the end.
         beams: names of the b beams.
         axial: (N, b) mean axial forces of the beams, N; tension is positive.
         drives: names of the d actuators whose drive is elastic.
         drive_force: (N, d) forces of these drives, N or N m.
-        motors: names of the u controlled motors; none where motors follow exactly.
+        motors: names of the u controlled motors; empty if motors are locked.
         motor_force: (N, u) their forces, N or N m.
         following_error: (N, u) reference minus position at their encoders, m or rad.
         kinetic, elastic: (N,) energies of the elastic motion, J.
-        work: (N,) work of the motors, of weight and wrench on the elastic motion, J.
+        work: (N,) work of motors, weight and wrench on the elastic motion, J.
         loss: (N,) energy that damping has dissipated, J.
         frequency: (k,) lowest natural frequencies at the start, Hz.
         link_modes: modes of each elastic link: one number for each bending plane.
         poses: number of poses at which the structure was assembled.
-        rigid: names of the parts that count as rigid.
+        rigid: names of the parts that are assumed to be rigid.
         notes: assumptions about this simulation.
     """
 
@@ -168,7 +170,7 @@ class ElasticSimulation(Result):
 
     @property
     def deviation(self) -> np.ndarray:
-        """Distance (N,) of the tool from where it is at rest under weight and wrench, m."""
+        """Distance (N,) of the tool from its rest position under weight and wrench, m."""
         return np.asarray(np.linalg.norm(self.deflection[:, :3] - self.rest[:3], axis=1))
 
     @property
@@ -185,9 +187,9 @@ class ElasticSimulation(Result):
 
     @property
     def largest_following_error(self) -> dict[str, float]:
-        """Largest error of the position of each controlled motor, m or rad, by name."""
-        sizes = np.abs(self.following_error).max(axis=0, initial=0.0)
-        return dict(zip(self.motors, sizes.tolist(), strict=True))
+        """Largest following error of each controlled motor, m or rad, by name."""
+        largest = np.abs(self.following_error).max(axis=0, initial=0.0)
+        return dict(zip(self.motors, largest.tolist(), strict=True))
 
     @property
     @in_json(nullable=True)
@@ -206,13 +208,15 @@ class ElasticSimulation(Result):
             band: distance from the rest position, m.
 
         Returns:
-            The time; None if the tool leaves the band at the last time.
+            The time; None if the tool is outside the band at the last time.
 
         Raises:
-            InputError: a band that is not positive.
+            InputError: the band is not positive.
         """
         if not band > 0.0:
-            raise InputError.of("band", f"is {band:g} m", "give a positive distance")
+            raise InputError.of(
+                "band", f"must be positive, got {band:g} m", "give a positive distance"
+            )
         outside = np.flatnonzero((self.deviation > band) & (self.time >= self.motion_end))
         if not len(outside):
             return 0.0

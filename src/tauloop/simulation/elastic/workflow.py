@@ -29,11 +29,11 @@ from tauloop.simulation.elastic.sampling import RigidPath, path_entry, sampled_c
 from tauloop.simulation.forces import wrench_at_tool
 from tauloop.simulation.planned.spline_motion import SplineMotion
 
-#: Number of frequencies by which modes of links are chosen, as in `vibration`.
+#: Number of natural frequencies that determine the modes of links, as in `vibration`.
 FREQUENCIES = 10
 
-#: A motion of the platform: a trajectory or what plans return; a function of time with a duration;
-#: or a table (CSV, Parquet) with columns time and position.NAME.
+#: A motion of the platform: a trajectory or the result of a plan; a function of time with a
+#: duration; or a table (CSV, Parquet) with columns time and position.NAME.
 MotionSource = Any
 
 
@@ -49,16 +49,19 @@ def simulate_elastic(
     M(t) ẍ + (C + 2 Bᵀ M dB/dt) ẋ + K(t) x = f(t) for the elastic coordinates x of `stiffness` and
     `vibration`, with the forces f of rigid motion, weight and wrench. Motors follow the motion
     exactly, and their drives deflect according to the stiffness in the file; or position loops move
-    them (`motor_state`), whose states z extend the equations by ż = A z + B (r, y, v). Terms of
-    second order in x and in the rotation rates are left out; diagnostics state their size. The
-    machine starts in static equilibrium.
+    them (`motor_state`), with states z and ż = A z + B (r, y, v). Terms of second order in x and in
+    the rotation rates are neglected; diagnostics state their size. The machine starts in static
+    equilibrium.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        motion: a trajectory or what `plan_stroke` returns; an object with `at(time)` (motion of the
-            platform) and `duration`; or a table (CSV, Parquet) with columns time and
+        motion: a trajectory, or the result of `plan_stroke`; an object with `at(time)` (motion of
+            the platform) and `duration`; or a table (CSV, Parquet) with columns time and
             position.NAME. Default: the machine holds its pose.
         options: loads, damping and accuracy.
+
+    Returns:
+        The deflection of the tool, the forces and the energies over time, with diagnostics.
 
     Raises:
         InputError: the machine has no elastic data, or the file does not state where a mass is.
@@ -85,7 +88,7 @@ def simulate_elastic(
     model, options = modeled(machine), options or ElasticSimulationOptions()
     prescribed = None if motion is None else _prescribed(model, motion)
     start = _start_pose(model, prescribed, options)
-    of_modes = VibrationOptions(
+    vibration_options = VibrationOptions(
         count=FREQUENCIES,
         link_modes=options.link_modes,
         shear=options.shear,
@@ -93,12 +96,12 @@ def simulate_elastic(
         servo_gains=options.servo_gains,
         bandwidth=options.bandwidth,
     )
-    modes = vibration(model, start, of_modes)
+    modes = vibration(model, start, vibration_options)
     settings = StructureOptions(
         modes=options.link_modes,
         below=LINK_MODE_FACTOR * float(np.nanmax(modes.frequency, initial=0.0)),
         has_shear=options.shear,
-        laws=servo_laws(model, of_modes),
+        laws=servo_laws(model, vibration_options),
     )
     path, motion_end = (None, 0.0) if prescribed is None else prescribed
     course = sampled_course(
@@ -113,7 +116,7 @@ def _prescribed(model: Model, motion: MotionSource) -> tuple[RigidPath, float]:
     """Return a motion of the platform, and its duration, s.
 
     Raises:
-        InputError: this is not a motion.
+        InputError: the argument is not a motion.
     """
     if isinstance(motion, str | Path):
         time, arrays = motion_table({"position": model.platform.ports.position}, Path(motion))
@@ -123,7 +126,9 @@ def _prescribed(model: Model, motion: MotionSource) -> tuple[RigidPath, float]:
     duration = getattr(path, "total", getattr(path, "duration", None))
     if not hasattr(path, "at") or duration is None:
         what = f"a {type(motion).__name__} is not a motion"
-        raise InputError.of("motion", what, "give a motion from `plan_stroke`, or a table")
+        raise InputError.of(
+            "motion", what, "pass a trajectory, such as from `plan_stroke`, or the path of a table"
+        )
     prescribed: RigidPath = path
     return prescribed, float(duration)
 
@@ -134,13 +139,13 @@ def _start_pose(
     """Return the pose at the start.
 
     Raises:
-        InputError: a pose in addition to a motion.
+        InputError: there is a pose in addition to a motion.
     """
     if prescribed is None:
         return options.pose
     if options.pose is not None:
         what = "given in addition to a motion"
-        raise InputError.of("pose", what, "leave it out: the motion starts at its own pose")
+        raise InputError.of("pose", what, "omit the pose; the motion starts at its own pose")
     path, _ = prescribed
     q = path_entry(model, path).track(path.at(np.zeros(1)).position).q
     return model.platform_position(q)
@@ -149,7 +154,7 @@ def _start_pose(
 def _ratios(
     mechanism: Mechanism, options: ElasticSimulationOptions
 ) -> Callable[[Array], Array] | None:
-    """Return the damping ratios of all modes; None without damping."""
+    """Return a function from angular frequencies to damping ratios; None without damping."""
     if options.damping is None and mechanism.damping is None:
         return None
 
@@ -158,7 +163,8 @@ def _ratios(
             return np.full_like(angular, options.damping)
         stated, loss_factor = stated_damping(mechanism, angular.shape[1])
         if stated is None:
-            # A loss factor has no counterpart in time; at its frequency, each mode loses as much.
+            # A loss factor has no counterpart in the time domain. A damping ratio of half its value
+            # dissipates the same energy at the natural frequency of a mode.
             return np.full_like(angular, 0.5 * float(loss_factor or 0.0))
         return np.broadcast_to(stated, angular.shape)
 

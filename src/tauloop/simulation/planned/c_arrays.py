@@ -16,7 +16,9 @@ def c_arrays(trajectory: Trajectory, time: np.ndarray, period: float, title: str
         period: time between two samples, s.
         title: description of the motion, for the comment.
     """
-    model, state, forces = trajectory.stroke.model, trajectory.states(time), trajectory.forces(time)
+    model = trajectory.stroke.model
+    state = trajectory.states(time)
+    forces = trajectory.forces(time)
     speeds = np.asarray(state.v) @ model.assembly.loops.transmission.T
     rows = np.concatenate([model.actuator_position(state.q), speeds, forces], axis=1)
     lines = []

@@ -17,7 +17,7 @@ from tauloop.simulation.controllers.library import CONTROLLERS
 
 
 def motor_curve(text: str) -> tuple[tuple[float, float], ...]:
-    """Return pairs of motor speed and fraction of the largest force, such as 0:1,3000rpm:0.3.
+    """Return the pairs of motor speed and fraction of the peak force in a text: 0:1,3000rpm:0.3.
 
     Raises:
         InputError: the text is not a list of SPEED:SHARE, or a speed has a unit of another
@@ -39,11 +39,11 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: fraction of the largest forces that is reserved for the controller.
-        payload: mass that is attached to the tool at most, such as 0.5kg, or 0.5kg@0,0,20mm with
+        payload: largest mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
             motion satisfies all limits with the payload and without it. Python also accepts a
             `Payload`.
-        motor_curve: fraction of the peak force that is available at a speed, such as
+        motor_curve: fraction of the peak force that is available at each speed, such as
             0:1,20:1,40:0.3 (rad/s, m/s) or 0:1,3000rpm:0.3, linear between the points and concave.
         tension: largest tension of a rod, such as 200N.
         compression: largest compression of a rod, such as 200N.
@@ -82,16 +82,17 @@ class LimitOptions(Options):
 
     def limits(self, reserve: float, platform: Platform) -> PathLimits:
         """Return the limits of the motion, with a reserve in the forces."""
-        load = platform.payload if self.payload is None else self.payload
-        load = load if isinstance(load, Payload) else Payload(mass=load)
+        payload = platform.payload if self.payload is None else self.payload
+        if not isinstance(payload, Payload):
+            payload = Payload(mass=payload)
         curve = self.motor_curve
         return PathLimits(
             force=1.0 - reserve,
-            payload=load if load.mass > 0 else None,
+            payload=payload if payload.mass > 0 else None,
             motor_curve=motor_curve(curve) if isinstance(curve, str) else curve,
-            **{name: getattr(self, name) for name in _SHARED},
+            **{name: getattr(self, name) for name in _LIMIT_NAMES},
         )
 
 
 #: Options with the same name as a limit.
-_SHARED = ("tension", "compression", "tool_acceleration", "reversal", "ends")
+_LIMIT_NAMES = ("tension", "compression", "tool_acceleration", "reversal", "ends")

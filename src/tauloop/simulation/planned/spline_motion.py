@@ -13,7 +13,7 @@ from tauloop.motion.strokes.rates import entry_rates
 
 #: Degree of the splines, for smooth accelerations.
 SPLINE_DEGREE = 5
-#: Largest deviation of a sampled quaternion from unit length. It allows for rounded tables.
+#: Largest deviation of the length of a sampled quaternion from 1. It allows for rounded tables.
 UNIT_LENGTH_TOLERANCE = 1e-4
 
 
@@ -38,7 +38,8 @@ class SplineMotion:
             InputError: there are too few samples, the times do not increase from zero, or a
                 quaternion does not have unit length.
         """
-        self._model, entry = model, model.platform.ports
+        self._model = model
+        entry = model.platform.ports
         self._quaternions: list[list[int]] = []
         for q0, _ in model.topology.quaternions:
             components = range(q0, q0 + 4)
@@ -57,7 +58,7 @@ class SplineMotion:
         from scipy.interpolate import make_interp_spline  # SciPy is an optional dependency
 
         self._spline = make_interp_spline(time, position, k=SPLINE_DEGREE)
-        self._known = (time, model.platform.track(position).q)
+        self._samples = (time, model.platform.track(position).q)
         self.duration = float(time[-1])
 
     def at(self, time: np.ndarray) -> SampledMotion:
@@ -75,8 +76,9 @@ class SplineMotion:
         )
 
     def _near(self, time: np.ndarray) -> np.ndarray:
-        known, q = self._known
-        return np.asarray(q[np.clip(np.searchsorted(known, time), 0, len(q) - 1)])
+        """Return coordinates (N, n_q) of samples next to times (N,)."""
+        sample_time, q = self._samples
+        return np.asarray(q[np.clip(np.searchsorted(sample_time, time), 0, len(q) - 1)])
 
 
 def _on_unit_sphere(
@@ -103,13 +105,14 @@ def _problems(
             "motion", "the times do not increase from zero", "sort the samples, and start at 0 s"
         )
     for quaternion in quaternions:
-        miss = np.abs(np.linalg.norm(position[:, quaternion], axis=1) - 1.0)
-        if miss.max(initial=0.0) > UNIT_LENGTH_TOLERANCE:
-            worst = int(np.argmax(miss))
-            what = f"the quaternion of sample {worst} differs from unit length by {miss[worst]:.3g}"
+        deviation = np.abs(np.linalg.norm(position[:, quaternion], axis=1) - 1.0)
+        if deviation.max(initial=0.0) > UNIT_LENGTH_TOLERANCE:
+            worst = int(np.argmax(deviation))
+            what = f"the length of the quaternion of sample {worst} differs from 1 by "
+            what += f"{deviation[worst]:.3g}"
             problems.add(
                 ", ".join(columns[i] for i in quaternion),
                 what,
-                "divide it by its length; the order is w, x, y, z",
+                "normalize the quaternion; its order is w, x, y, z",
             )
     return problems

@@ -2,13 +2,13 @@
 
 A value is live from its computation to its last use. Values beyond the number of registers are
 stored to memory and loaded again. In the order in which equations are written, the forward dynamics
-of a hexapod has 353 live values at once; in the order found here, it has 110.
+of a hexapod has 353 live values at once; in the order of this search, it has 110.
 
 The method has three steps, of which the last two are repeated:
 
 1. `depth_first` computes each output completely before the next one.
-2. `_EarlyEnds` repeatedly chooses the live value that can be used up with the fewest new live
-   values, and computes what uses it.
+2. `_EarlyEnds` repeatedly chooses the live value whose last use requires the fewest new live
+   values, and computes the instructions that use it.
 3. `with_sums_in_order` adds the terms of every sum in the order in which they become available, so
    that a sum in progress is one live value instead of one for each term.
 """
@@ -21,8 +21,8 @@ from tauloop.compiler.c.printing.dependences import Dependences
 from tauloop.compiler.c.printing.straight import Instruction
 from tauloop.compiler.c.printing.sums import with_sums_in_order
 
-#: Maximum number of instructions that are computed to use up one value. Larger numbers take longer
-#: and find no better order (hexapod, Gantry-Tau, RCID).
+#: Maximum number of instructions that are computed to end the life of one value. Larger numbers
+#: take longer and find no better order (hexapod, Gantry-Tau, RCID).
 MOST_AHEAD = 20
 #: Number of searches; between them, sums are reordered. A fourth search finds no better order
 #: (hexapod, Gantry-Tau, RCID).
@@ -32,10 +32,10 @@ ROUNDS = 3
 def with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return equivalent code with few live values.
 
-    The results differ by rounding, because sums are added in another order.
+    The order of additions changes, so results differ by rounding errors.
 
     Args:
-        code: instructions, every value before its use.
+        code: instructions; every value is computed before its first use.
     """
     best = tuple(code)
     graph = Dependences.of(best)
@@ -78,8 +78,8 @@ def _most_live(graph: Dependences, order: Iterable[int]) -> int:
 def depth_first(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return the code in the order of a depth-first search from the outputs.
 
-    Of the operands of an instruction, the one whose computation needs most live values comes first
-    (Sethi and Ullman, 1970).
+    Of the operands of an instruction, the operand whose computation needs most live values is
+    computed first (Sethi and Ullman, 1970).
     """
     graph = Dependences.of(code)
     return graph.with_readings(_depth_first(graph))
@@ -104,7 +104,7 @@ def _depth_first(graph: Dependences) -> list[int]:
 
 
 def _needed_live_values(graph: Dependences) -> list[int]:
-    """Return the number of live values that the computation of each value needs in a tree."""
+    """Return the number of live values that computing each value needs, if values are used once."""
     needs = [1] * len(graph.operands)
     for i, operands in enumerate(graph.operands):
         if len(operands) == 1:
@@ -116,20 +116,20 @@ def _needed_live_values(graph: Dependences) -> list[int]:
 
 
 class _EarlyEnds:
-    """Search for an order in which live values are used up early.
+    """Search for an order in which the lives of values end early.
 
-    The ending of a live value consists of the missing instructions that use it or on which these
-    depend. Sets of instructions are integers with one bit for each instruction, which take n^2 / 16
-    bytes for n instructions.
+    The ending of a live value consists of all instructions that use it and are not yet computed
+    (missing), and of the missing instructions on which they depend. Sets of instructions are
+    integers with one bit for each instruction, which take n^2 / 16 bytes for n instructions.
 
-    The best ending adds the fewest live values. Of several, it is the shortest, and of several
-    again, that of the most recent value. While an ending is short enough, its rank is updated with
+    The best ending adds the fewest live values. Among equal endings, the shortest is best, and then
+    the ending of the most recent value. While an ending is short enough, its rank is updated with
     each instruction:
 
     - An instruction of the ending shortens it. The number of live values changes by the same amount
       now instead of later.
     - If all missing instructions that use another live value belong to the ending, then the ending
-      uses up this value too.
+      also ends the life of this value.
     """
 
     def __init__(self, graph: Dependences) -> None:
@@ -139,12 +139,13 @@ class _EarlyEnds:
         self._uses = [len(users) for users in graph.users]
         self._missing = sum(1 << i for i in range(n) if graph.is_computed[i])
         self._ends = _instructions_to_end(graph)
-        #: Ranks of short endings by value; the smallest is the best. Each is a number that consists
-        #: of the number of added live values, the length, and minus the value.
+        #: Ranks of short endings by value; the smallest is the best. A rank is an integer that
+        #: encodes the number of added live values, the length, and minus the value, in this order.
         self._ranks: dict[int, int] = {}
         self._per_instruction = n
         self._per_live_value = n * (MOST_AHEAD + 1)
-        #: Values with short endings to which an instruction belongs; values that were used up remain.
+        #: For each instruction, the values whose short endings contain it. Values whose life has
+        #: ended remain in the set.
         self._values: list[set[int]] = [set() for _ in range(n)]
         #: Values with long endings, by the number of computed instructions at which their endings
         #: may have become short.
@@ -174,7 +175,7 @@ class _EarlyEnds:
                 self._determine_ending(value, len(order))
 
     def _compute(self, i: int) -> None:
-        """Compute an instruction, and update the ranks of the endings that this concerns."""
+        """Compute an instruction, and update the ranks of the endings that change."""
         uses, ranks, values = self._uses, self._ranks, self._values[i]
         self._is_done[i] = True
         self._missing ^= 1 << i
@@ -206,11 +207,11 @@ class _EarlyEnds:
         return common or set()
 
     def _determine_ending(self, value: int, computed: int) -> None:
-        """Determine the rank of a live value's ending if it is short, or when it may be short.
+        """Determine the rank of a live value's ending if it is short; postpone it otherwise.
 
         Args:
             value: the value.
-            computed: number of instructions that are computed.
+            computed: number of instructions that have been computed.
         """
         ending = self._ends[value] & self._missing
         length = ending.bit_count()
@@ -237,7 +238,7 @@ class _EarlyEnds:
 
 
 def _instructions_to_end(graph: Dependences) -> list[int]:
-    """Return the instructions that use each value or on which these depend, as sets of bits."""
+    """Return for each value the instructions that use it and their dependences, as sets of bits."""
     needed: list[int] = []
     for i, operands in enumerate(graph.operands):
         bits = 1 << i if graph.is_computed[i] else 0
@@ -254,7 +255,7 @@ def _instructions_to_end(graph: Dependences) -> list[int]:
 
 
 def _members(bits: int) -> list[int]:
-    """Return the numbers of the bits that are set, in ascending order."""
+    """Return the indices of the bits that are set, in ascending order."""
     numbers = []
     number = -1
     while bits:

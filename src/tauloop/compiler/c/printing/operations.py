@@ -1,4 +1,4 @@
-"""Operation counts of generated functions, without shared expressions and unused values."""
+"""Operation counts of generated functions; shared expressions count once, unused values never."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ _KIND = {
     ca.OP_COS: "trigonometric",
     ca.OP_ATAN2: "trigonometric",
 }
-#: Values without arguments that are operations.
+#: Operations whose operands are not results of other operations.
 _LEAVES = frozenset((ca.OP_INPUT, ca.OP_CONST))
-#: Operations that are not counted; a change of sign is part of the addition that follows.
+#: Operations that are not counted. A change of sign counts as part of the addition that follows.
 _FREE = frozenset((ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG))
 
-#: Numbers of operations by kind, `once` and for `each_iteration` of Newton's loops.
+#: Numbers of operations by kind: those executed `once`, and those of `each_iteration` of Newton's
+#: loops.
 Counts = dict[str, dict[str, int]]
 
 
 Value = TypeVar("Value")
-#: A question to a graph: indices of outputs, and indices of their entries (None for all).
+#: Outputs whose operations are counted: indices of outputs, and of their entries (None for all).
 Request = tuple[Container[int], Container[int] | None]
 
 
@@ -92,7 +93,7 @@ class OperationGraph:
         self._operations = list(numbers)
 
     def count(self, outputs: Container[int], entries: Container[int] | None = None) -> Counter[str]:
-        """Return the operations by kind that some outputs need.
+        """Return the numbers of operations, by kind, that some outputs need.
 
         Args:
             outputs: indices of the outputs.
@@ -102,17 +103,17 @@ class OperationGraph:
         return counts
 
     def counts(self, requests: Sequence[Request]) -> list[Counter[str]]:
-        """Return the operations by kind of each request, in one sweep through the graph.
+        """Return the numbers of operations of each request by kind, in one sweep of the graph.
 
         Args:
-            requests: outputs, and entries of these outputs or None for all.
+            requests: indices of outputs, and of entries of these outputs or None for all.
         """
         needs = self._needs(requests)
         together = Counter(zip(map(itemgetter(0), self._operations), needs, strict=True))
         return [_by_request(together, i) for i in range(len(requests))]
 
     def _needs(self, requests: Sequence[Request]) -> list[int]:
-        """Return an integer for each operation; bit i states that request i needs it."""
+        """Return an integer for each operation, whose bit i is set if request i needs it."""
         needs = [0] * len(self._operations)
         everything = (1 << len(requests)) - 1
         for (output, entry), number in self._results.items():
@@ -138,7 +139,11 @@ def _of_instructions(read: Callable[[int], Value], wanted: Iterable[bool]) -> It
 
 
 def _by_request(together: Mapping[tuple[int, int], int], i: int) -> Counter[str]:
-    """Return the operations by kind of request i from numbers by operation and requests' bits."""
+    """Return the numbers of operations of request i, by kind.
+
+    `together` contains the number of operations by code and by the bits of the requests that need
+    them.
+    """
     counts: Counter[str] = Counter()
     for (code, bits), number in together.items():
         if bits >> i & 1 and code not in _FREE:
@@ -148,7 +153,7 @@ def _by_request(together: Mapping[tuple[int, int], int], i: int) -> Counter[str]
 
 @final
 class ProgramOperations:
-    """Operations of a program by output, counted without building a program for each output."""
+    """Operation counts of a program by output, without building a program for each output."""
 
     def __init__(self, program: Program) -> None:
         """Number the values of all steps."""
@@ -160,7 +165,7 @@ class ProgramOperations:
         ]
 
     def of_values(self, wanted: Container[str]) -> Counts:
-        """Return operations of one sample by kind, `once` and for `each_iteration` of Newton.
+        """Return the operations of one sample by kind, `once` and for `each_iteration`.
 
         `each_iteration` is the sum over all Newton loops. The operations of projections depend on
         the values and are not counted.
@@ -180,7 +185,7 @@ class ProgramOperations:
         The diagnostics of the last step are not counted.
 
         Args:
-            requests: name of an output, and indices of its entries; they are counted one by one.
+            requests: name of an output, and indices of its entries; each request is counted alone.
 
         Raises:
             ValueError: the last step does not compute an output.

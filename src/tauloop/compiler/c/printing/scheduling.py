@@ -1,7 +1,7 @@
 """Order of straight-line code with short waits for operands and few live values.
 
-Compilers mostly keep the given order. In the order in which equations are written, a processor
-waits for chains of operations, or needs more values at once than it has registers.
+Compilers mostly keep the order of the source. In the order in which equations are written, a
+processor waits for chains of operations, or needs more values at once than it has registers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import casadi as ca
 from tauloop.compiler.c.printing.dependences import Dependences
 from tauloop.compiler.c.printing.straight import Instruction
 
-#: Latencies in cycles of slow operations, and of sums and products.
+#: Latencies of slow operations, cycles.
 LATENCIES = {
     ca.OP_DIV: 13,
     ca.OP_INV: 13,
@@ -24,23 +24,25 @@ LATENCIES = {
     ca.OP_ATAN2: 80,
     ca.OP_EXP: 60,
 }
+#: Latency of all other operations, such as sums and products, cycles.
 LATENCY = 4
-#: Number of values that fit into registers (x86 without AVX-512), and number of instructions that
-#: start in one cycle.
+#: Number of values that fit into registers (x86 without AVX-512).
 REGISTERS = 16
+#: Issue width: number of instructions that start in one cycle.
 WIDTH = 2
 
 
 def scheduled(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return the instructions in another order, by list scheduling.
 
-    While registers are free, the next instruction is the one with the longest chain of operations
-    to the end. If no register is free, it is the one that frees most registers. If all instructions
-    need a further register, it is the one that has waited longest, which continues the current part
-    of the machine. Arguments and constants come before the first instruction that reads them.
+    While registers are free, the next instruction is the one with the longest chain of dependent
+    operations (critical path). If no register is free, it is the instruction that frees most
+    registers. If all instructions need a further register, it is the instruction that has waited
+    longest, which continues the current part of the machine. Arguments and constants come before
+    the first instruction that reads them.
 
     Args:
-        code: instructions, every value before its use.
+        code: instructions; every value is computed before its first use.
     """
     return _Schedule(code).run()
 
@@ -66,8 +68,8 @@ class _Schedule:
         self._available = [0] * len(code)
         self._missing = [len(self._operands[i]) for i in every]
         self._uses = [len(users) for users in self._users]
-        # number of registers that an instruction takes: one for its result, minus those of operands
-        # that no other instruction needs
+        # Number of registers that an instruction takes: one for its result, minus one for each
+        # operand that no other instruction needs.
         self._register_change = [int(bool(users)) for users in self._users]
         for i in every:
             for j in self._operands[i]:
@@ -130,11 +132,11 @@ class _Schedule:
             heapq.heappop(heap)
 
     def _age(self, i: int) -> tuple[int, int, int]:
-        """Return the key of an instruction when all instructions need a further register."""
+        """Return the priority of an instruction if all instructions need a further register."""
         return self._register_change[i], self._available[i], -self._chain[i]
 
     def _finish(self, i: int, cycle: int) -> None:
-        """Record that an instruction has started, for its operands and its users."""
+        """Start an instruction: update its operands and the users of its result."""
         self._done[i] = True
         for j in self._operands[i]:
             self._uses[j] -= 1
@@ -150,13 +152,13 @@ class _Schedule:
                 heapq.heappush(self._waiting, (self._available[k], k))
 
     def _make_ready(self, i: int) -> None:
-        """Add an instruction whose operands are available to the ready instructions."""
+        """Add an instruction, whose operands are available, to the ready instructions."""
         self._ready[i] = self._ready_before
         self._ready_before += 1
         self._push(i)
 
     def _push(self, i: int) -> None:
-        """Add a ready instruction to the heaps of the three criteria; the smallest is chosen."""
+        """Add a ready instruction to the heaps of the three criteria, smallest key first."""
         takes, chain = self._register_change[i], self._chain[i]
         entry = (self._ready[i], takes, i)
         heapq.heappush(self._urgent, (takes - chain, *entry))

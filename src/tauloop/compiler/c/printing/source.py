@@ -56,12 +56,14 @@ from tauloop.compiler.solving.bounded import Bounded
 #: and for lanes. Longer code is divided into pieces, which are separate functions, because the time
 #: of register allocation grows with the square of a function's length.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
-#: Maximum number of instructions of such a piece, for one sample and for lanes. Short pieces make
-#: code for lanes faster (hexapod 94 instead of 112 ns, a leg of 3900 operations 293 instead of 339
-#: ns), but not code for single samples.
+#: Maximum number of instructions of a piece of longer code, for one sample and for lanes. Short
+#: pieces make code for lanes faster (hexapod 94 instead of 112 ns, a leg of 3900 operations 293
+#: instead of 339 ns), but not code for single samples.
 LONGEST_PIECE, LONGEST_PIECE_OF_LANES = 600, 150
-#: The same limits for one thread among many. Values that are used in several pieces are stored in
-#: memory, and the compiler of a graphics processor takes seconds to allocate registers.
+#: Maximum numbers of instructions of undivided code, and of a piece of longer code, for one thread
+#: among many. They are large because values that are used in several pieces are stored in memory.
+#: They are limited because the compiler of a graphics processor takes seconds to allocate
+#: registers.
 LONGEST_STRETCH_OF_THREADS, LONGEST_PIECE_OF_THREADS = 20_000, 2500
 #: Maximum number of statements of code for lanes that computes two samples at once, so that each
 #: fills the stalls of the other (four_bar 14 instead of 18 ns, five_bar 15 instead of 17 ns).
@@ -80,8 +82,8 @@ ORDERED_TO = 5000
 #: Number of reordered codes in the cache of `_ordered`. An export in single precision prints its
 #: code a dozen times.
 KEPT_ORDERS = 4
-#: Minimum number of lines for each compiler process; a shorter kernel is compiled by one, because
-#: starting a compiler takes as long as compiling several hundred lines.
+#: Minimum number of lines for each compiler process, because starting a compiler takes as long as
+#: compiling several hundred lines. A shorter kernel is compiled by a single process.
 SHORT = 600
 #: Number of partial sums of a sum of squares, because each addition waits four cycles for the
 #: previous one.
@@ -192,7 +194,7 @@ def c_source(
         includes: further headers, in quotes or brackets.
         further: text after the functions.
         single: whether to print in single precision; only without batch kernels.
-        is_counted: whether kernels return the number of failed samples (see `batch_text`).
+        is_counted: whether batch kernels return the number of failed samples (see `batch_text`).
     """
     parts = []
     sizes = list[tuple[int, int]]()
@@ -325,7 +327,7 @@ def c_string(text: str) -> str:
 
 
 def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
-    """Return all arguments of a function, each written by `parameter` from its name."""
+    """Return the C text of all parameters of a function; `parameter` writes one from its name."""
     inputs = function.inputs
     return ", ".join(
         ("const " if port in inputs else "") + parameter(port.name) for port in function.arguments
@@ -475,13 +477,13 @@ class _Layout:
         loop: C text at the start of straight-line code.
         width: suffix of the size in the declaration of an array.
         parameter: function that returns the C text of the parameter for an array from its name.
-        ended: function that returns the condition that ends Newton's loop, from the step tolerance.
+        ended: function from the step tolerance to the C condition that ends Newton's loop.
         whole: maximum number of instructions of code that is not divided into pieces.
         longest: maximum number of instructions of a piece of longer code.
         order: function that returns long code in another order; None for the given order.
         ordered_to: maximum number of instructions of code that is reordered.
-        kind: text before the function's name.
-        first: C text of a parameter before the arrays, and its name; None if there is none.
+        kind: C text before the function's name, such as "static void".
+        first: C declaration and name of a parameter before the arrays; None if there is none.
     """
 
     suffix: str
@@ -508,13 +510,18 @@ class _Layout:
         return not self.is_lanes and self.first is None
 
     def listed(self, arguments: Iterable[str], which: int) -> str:
-        """Return a list of parameters (`which` = 0) or arguments (1), including `first`."""
+        """Return the list of parameters (`which` = 0) or arguments (1), with `first` in front."""
         return ", ".join([*([self.first[which]] if self.first else []), *arguments])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Apart:
-    """A separate function with a piece of straight-line code: name with parameters, and body."""
+    """A separate C function that contains a piece of straight-line code.
+
+    Attributes:
+        head: name and parameter list.
+        body: statements in braces.
+    """
 
     head: str
     body: str
@@ -552,7 +559,7 @@ def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 
 def _with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return code with few live values; the code for lanes and for one sample share the search."""
+    """Return code with few live values. Code for lanes and for one sample share one search."""
     return _searched(tuple(code), _negative_zeros(code))
 
 
@@ -614,7 +621,7 @@ def _ordered(
     code: tuple[Instruction, ...],
     negative_zeros: tuple[int, ...],
 ) -> tuple[Instruction, ...]:
-    """Return the code in an order; equal code is ordered once (see `stored_order`).
+    """Return the reordered code. Equal code is reordered once (see `stored_order`).
 
     Args:
         order: function that orders code.
@@ -642,7 +649,7 @@ def _negative_zeros(code: Sequence[Instruction]) -> tuple[int, ...]:
 
 
 def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
-    """Return all steps as C lines, and the separate functions for pieces of long code."""
+    """Return the C lines of all steps, and the separate functions for pieces of long code."""
     wanted = wanted_values(function)
     lines: list[str] = []
     functions: list[_Apart] = []
@@ -704,7 +711,7 @@ def _interleaved(
 
 
 def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
-    """Return the C lines of Newton's loop on a block, which ends when every lane has converged.
+    """Return the C lines of Newton's loop, which ends when every sample of the block has converged.
 
     The final residual is computed separately. The pivots are those of the last step, so they need
     no extra factorization. That step starts close to the solution.
@@ -747,7 +754,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
         *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
-        # a sum preserves NaN
+        # Add the residuals: unlike a maximum, a sum preserves NaN.
         *(f"        {access('residual', 0)} += fabs({text});" for text in left),
         *(
             f"        {access(step.residual_values, i)} = {text};"
@@ -767,8 +774,8 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     """Return C lines that compute the four numbers of `health`; NaN counts as the worst value."""
     program, access = function.program, layout.access
     checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
-    # for single samples, fewer sums are slower, because gcc then orders other code worse (inverse
-    # dynamics of Delta: 53 instead of 50 ns)
+    # For single samples, code with fewer sums is slower, because gcc then orders other code worse
+    # (inverse dynamics of Delta: 53 instead of 50 ns).
     implied = checked.implied if layout.is_lanes else frozenset()
     discriminants = [access("discriminants", i) for i in range(len(program.closed_forms))]
     pivots = [
@@ -804,7 +811,8 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
 def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> list[str]:
     """Return C lines that sum the squares of the checked inputs and of outputs.
 
-    The sum is infinite or NaN if one of them is. Most processors square and add in one instruction.
+    The sum is infinite or NaN if an input or output is. Most processors multiply and add in one
+    instruction.
     Large matrices are skipped, because regressors would take 10 to 50 % longer. Their entries are
     products of two velocities and a length, which cannot overflow below `LARGEST`.
     """
@@ -815,7 +823,7 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
         else:
             one_by_one += [layout.access(name, i) for i in range(first, first + count)]
     outputs = [layout.access(name, i) for name, i in checked.outputs]
-    # the sum of the inputs is complete long before the last output
+    # Use two sums, because the sum of the inputs is complete long before the last output.
     return [
         *_sum_of_squares(f"{LOCAL}in", one_by_one, in_vectors),
         *_sum_of_squares(f"{LOCAL}out", outputs, []),
@@ -835,7 +843,7 @@ def _runs(elements: Sequence[Element]) -> list[tuple[str, int, int]]:
 
 
 def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> list[str]:
-    """Return C lines that define the sum of the squares of terms plus further sums."""
+    """Return C lines that define the sum of the squares of `terms`, plus the `further` sums."""
     chains = min(len(terms), CHAINS_OF_SQUARES)
     lines = [f"double {name}_{k} = {terms[k]} * {terms[k]};" for k in range(chains)]
     lines += [f"{name}_{k % chains} += {terms[k]} * {terms[k]};" for k in range(chains, len(terms))]
@@ -897,7 +905,7 @@ def _iterated_state(program: Program) -> tuple[str, ...]:
 
 
 def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
-    """Return the C text of a function of one sample.
+    """Return the C text of the function that computes one sample.
 
     Args:
         function: function to print.
@@ -908,7 +916,7 @@ def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
 
 
 def thread_text(function: CFunction, strided: Set[str]) -> str:
-    """Return the text of the function of one thread among many, with one sample each.
+    """Return the text of the function that computes one sample in a thread among many.
 
     Args:
         function: function to print.

@@ -1,4 +1,4 @@
-"""Orders of code in the cache, so that a computer searches for the order of some code only once.
+"""Orders of code in the cache, so that a computer reorders the same code only once.
 
 The name of a record is a hash of everything that defines an order: the operations and operands of
 the code, the function that orders it, the files of this package and CasADi's version. Constants do
@@ -33,18 +33,18 @@ _ADDED = (*SUMMING, ca.OP_ASSIGN)
 
 
 def stored_order(order: Order, code: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
-    """Return the code in an order, from the cache if possible.
+    """Return the reordered code, from the cache if possible.
 
     Args:
-        order: function of a module that orders code; it does not depend on constants.
-        code: instructions, every value before its use.
+        order: function at module level that reorders code; the order must not depend on constants.
+        code: instructions to reorder, every value before its use.
     """
     folder = cache_folder()
     record = folder / f"{_key(order, code)}.json"
     ordered = _read(read_record(record), code)
     if ordered is None:
         ordered = order(code)
-        # without a record, the next process only has to search again
+        # Without a record, the next process only has to search again.
         with suppress(InputError, OSError):
             ensure_private_folder(folder)
             write_record(record, _entries(ordered, code))
@@ -69,7 +69,7 @@ def _stamps() -> list[str]:
 
 
 def _entries(ordered: Sequence[Instruction], code: Sequence[Instruction]) -> list[int | list[int]]:
-    """Return an entry for each instruction: its place in the code, or a new instruction.
+    """Return an entry for each instruction: its index in the code, or a new instruction.
 
     A new instruction is listed as its number, its operation and its operands.
     """
@@ -85,7 +85,7 @@ def _entries(ordered: Sequence[Instruction], code: Sequence[Instruction]) -> lis
 
 
 def _read(entries: object, code: Sequence[Instruction]) -> tuple[Instruction, ...] | None:
-    """Return the instructions of a record's entries, or None unless they are a complete order."""
+    """Return the instructions of a record's entries; None if they are not a complete order."""
     if not isinstance(entries, list):
         return None
     ordered: list[Instruction] = []
@@ -100,7 +100,7 @@ def _read(entries: object, code: Sequence[Instruction]) -> tuple[Instruction, ..
 
 
 def _is_complete(ordered: Sequence[Instruction], code: Sequence[Instruction]) -> bool:
-    """Return whether every value is computed once before its use, and all outputs are stored."""
+    """Return whether each value is computed once, before its use, and all outputs are stored."""
     known: set[int] = set()
     original = {item.number: item for item in code}
     for item in ordered:

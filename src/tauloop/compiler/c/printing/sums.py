@@ -1,4 +1,4 @@
-"""Sums in straight-line code, whose terms are added as they become available."""
+"""Reordering of the sums in straight-line code: terms are added as they become available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUMMING = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG)
 def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return the code with the terms of every sum added in the order in which they are computed.
 
-    Partial sums that are used elsewhere remain.
+    Partial sums that other instructions use remain.
     """
     sums = _Sums(code)
     rewritten: list[Instruction] = []
@@ -29,7 +29,7 @@ def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 
 class _Sums:
-    """Sums with partial sums that nothing else uses."""
+    """Sums of straight-line code, and their partial sums that no other instruction uses."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
         self._producers: dict[int, Instruction] = {}
@@ -54,13 +54,13 @@ class _Sums:
         }
 
     def chain(self, instruction: Instruction) -> list[Instruction]:
-        """Return the instructions that compute a sum."""
+        """Return the instructions that compute a sum term by term."""
         if self.inner.isdisjoint(instruction.operands):
             return [instruction]
         terms = sorted(self._terms(instruction), key=lambda term: self._positions[term[0]])
         if len(terms) == 1:  # the negative of a negative
             return [instruction._replace(operation=ca.OP_ASSIGN, operands=(terms[0][0],))]
-        # a sum that starts with a subtracted term needs a further operation
+        # A sum that starts with a subtracted term needs a further operation.
         terms[:2] = sorted(terms[:2], key=lambda term: not term[1])
         (partial, is_added), *others = terms
         chain = []
@@ -74,7 +74,7 @@ class _Sums:
         return [*chain[:-1], chain[-1]._replace(number=instruction.number)]
 
     def _terms(self, instruction: Instruction) -> list[tuple[int, bool]]:
-        """Return the numbers of the terms of a sum, and whether each is added or subtracted."""
+        """Return the numbers of the terms of a sum, and for each whether it is added."""
         terms = []
         waiting = [(instruction, True)]
         while waiting:
@@ -97,7 +97,7 @@ class _Sums:
 
 
 def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
-    """Return the instructions with every value before its use, otherwise in their order."""
+    """Return the instructions with every value before its first use, otherwise in their order."""
     producers = {
         instruction.number: instruction
         for instruction in code

@@ -41,8 +41,8 @@ def add_body(parts: StructureParts, body: Body) -> None:
     nodes: list[tuple[str, Array]] = []
     parts.nodes[body.name] = nodes
     for beam in body.beams:
-        for end, place in (("start", beam.start), ("end", beam.end)):
-            point = np.array([parts.mechanism.value(x) for x in place])
+        for end, position in (("start", beam.start), ("end", beam.end)):
+            point = np.array([parts.mechanism.value(x) for x in position])
             if parts.node_at(body.name, point) is None:
                 nodes.append((f"{body.name}.{beam.name}.{end}", point))
     for name, point in nodes:
@@ -62,8 +62,8 @@ def add_reduced(parts: StructureParts, item: ReducedStructure) -> None:
     parts.elastic.append(item.name)
     nodes: list[tuple[str, Array]] = []
     attachments = []
-    for number, place in enumerate(item.nodes):
-        point = np.array([parts.mechanism.value(x) for x in place])
+    for number, position in enumerate(item.nodes):
+        point = np.array([parts.mechanism.value(x) for x in position])
         name = f"{item.name}.node{number + 1}"
         origin = pose.position + pose.rotation @ point
         nodes.append((name, point))
@@ -86,15 +86,16 @@ def _inertia_at(
 ) -> Array | None:
     """Return the inertia (N, 6, 6) of a body about a node; None if the body has no inertia.
 
-    It is used for a finite-element model without a mass matrix, whose mass the node then carries.
+    This function serves finite-element models without a mass matrix: the node carries the mass of
+    the body. It adds the model to the massless models.
     """
     parts.massless.append(item.name)
     body = next((body for body in parts.mechanism.bodies if body.name == item.body), None)
     if body is None or body.inertia is None:
         return None
     about_origin = parts.inertia(body.inertia, pose)
-    carry = transport(pose.position - node)
-    return np.asarray(np.swapaxes(carry, -1, -2) @ about_origin @ carry)
+    twist_transport = transport(pose.position - node)
+    return np.asarray(np.swapaxes(twist_transport, -1, -2) @ about_origin @ twist_transport)
 
 
 def _add_body_beam(
@@ -102,19 +103,18 @@ def _add_body_beam(
 ) -> None:
     """Add a beam of a body between two of its nodes."""
     value = parts.mechanism.value
-    places = [np.array([value(x) for x in place]) for place in (beam.start, beam.end)]
-    names = [parts.node_at(body.name, place) for place in places]
-    points = [pose.position + pose.rotation @ place for place in places]
-    across = (
-        transverse_direction(places[1] - places[0])
-        if beam.z_axis is None
-        else np.array(beam.z_axis)
-    )
-    axes = pose.rotation @ beam_axes(places[0], places[1], across)
-    numbers = parts.numbers(f"{body.name}.{beam.name}", beam.beam, stated)
-    reduced = parts.reduced(numbers, numbers.lengths, ((), ()))
+    local_start = np.array([value(x) for x in beam.start])
+    local_end = np.array([value(x) for x in beam.end])
+    if beam.z_axis is None:
+        z_direction = transverse_direction(local_end - local_start)
+    else:
+        z_direction = np.array(beam.z_axis)
+    axes = pose.rotation @ beam_axes(local_start, local_end, z_direction)
+    numbers = parts.numeric_beam(f"{body.name}.{beam.name}", beam.beam, stated)
+    reduced = parts.reduced_beam(numbers, numbers.lengths, ((), ()))
     name = f"{body.name}.{beam.name}"
-    start, end = ((str(node), point) for node, point in zip(names, points, strict=True))
+    start = str(parts.node_at(body.name, local_start)), pose.position + pose.rotation @ local_start
+    end = str(parts.node_at(body.name, local_end)), pose.position + pose.rotation @ local_end
     element = beam_element(name, reduced, start, end, axes)
     parts.add_element(with_fittings(element, numbers.fittings), numbers)
     parts.laws.append(ElasticLaw(item=name, beams=(beam.beam,)))

@@ -28,11 +28,11 @@ from tauloop.mechanism.model import MOMENT_ENTRIES, Inertia, Mechanism, Placemen
 from tauloop.mechanism.poses import FramePose
 from tauloop.model import Model
 
-#: Points of a body closer than this, in characteristic lengths, are the same node.
+#: Points of a body that are closer than this, in characteristic lengths, share a node.
 SAME_NODE = 1e-6
 #: Largest cosine of the angle between a rod and the direction that defines its section's axes.
 MAX_COSINE = 0.9
-#: Freedoms of the end of a rigid rod: translations.
+#: Degrees of freedom of the end of a rigid rod: the translations of a node.
 TRANSLATIONS = (0, 1, 2)
 
 
@@ -55,14 +55,17 @@ class StructureParts:
         self.strengths: dict[str, SectionStrength] = {}
         self.masses: list[ElementMass] = []
         self.notes: list[str] = []
+        #: Names of the items that are elastic.
         self.elastic: list[str] = []
         #: Actuators whose drive is the only spring of a coordinate, by the coordinate's name.
         self.drives: dict[str, str] = {}
+        #: Finite-element models without a mass matrix.
         self.massless: list[str] = []
+        #: Stiffness of the items as expressions in the parameters.
         self.laws: list[ElasticLaw] = []
-        #: Stiffness of motors and springs by the names of coordinates.
+        #: Total stiffness of the motors and springs of each coordinate, by the coordinate's name.
         self.spring_laws: dict[str, Expression] = {}
-        #: Nodes of each body with beams: name of the node, point (3,) in body coordinates.
+        #: Nodes of each body with beams: name, and position (3,) in the body's frame.
         self.nodes: dict[str, list[tuple[str, Array]]] = {}
         #: Controlled motors and the parts that they add.
         self.servo = ServoParts(self.mechanism, self.options.laws or {})
@@ -85,13 +88,13 @@ class StructureParts:
 
         Args:
             name: the body.
-            point: (3,) in body coordinates.
+            point: position (3,) in the body's frame.
             item: name of the attached joint, rod or tool, for notes.
         """
         nodes = self.nodes.get(name)
         if nodes is None:
             return name
-        distances = [float(np.linalg.norm(point - place)) for _, place in nodes]
+        distances = [float(np.linalg.norm(point - position)) for _, position in nodes]
         nearest = int(np.argmin(distances))
         if distances[nearest] > SAME_NODE * self.length:
             offset = 1000.0 * distances[nearest]
@@ -100,7 +103,7 @@ class StructureParts:
             )
         return nodes[nearest][0]
 
-    def placed(self, placement: Placement, item: str) -> tuple[str, Array]:
+    def attachment(self, placement: Placement, item: str) -> tuple[str, Array]:
         """Return the body or node that carries a frame, and the frame's origin (N, 3).
 
         `item` names the attached joint, rod or tool in notes.
@@ -110,21 +113,21 @@ class StructureParts:
         return body, self.frame(placement).position
 
     def node_at(self, body: str, point: Array) -> str | None:
-        """Return the node at a point (3,) in body coordinates; None if there is none."""
+        """Return the node of a body at a point (3,) in its frame; None if there is no node."""
         tolerance = SAME_NODE * self.length
-        near = (
-            name for name, place in self.nodes[body] if np.linalg.norm(place - point) <= tolerance
-        )
-        return next(near, None)
+        for name, position in self.nodes[body]:
+            if np.linalg.norm(position - point) <= tolerance:
+                return name
+        return None
 
     def inertia(self, inertia: Inertia, pose: FramePose) -> Array:
         """Return the inertia (N, 6, 6) of a body about its origin in the axes of the base."""
-        m, *rest = (self.mechanism.value(x) for x in inertia.parameters)
+        m, *moments = (self.mechanism.value(x) for x in inertia.parameters)
         J = np.zeros((3, 3))
-        for (i, j), moment in zip(MOMENT_ENTRIES, rest[3:], strict=True):
+        for (i, j), moment in zip(MOMENT_ENTRIES, moments[3:], strict=True):
             J[i, j] = J[j, i] = moment
         R = pose.rotation
-        return spatial_inertia(m, R @ np.array(rest[:3]), R @ J @ np.swapaxes(R, -1, -2))
+        return spatial_inertia(m, R @ np.array(moments[:3]), R @ J @ np.swapaxes(R, -1, -2))
 
     def add_spring(self, name: str, stiffness: Expression) -> None:
         """Add a spring to a coordinate, in parallel with its other springs."""
@@ -133,15 +136,15 @@ class StructureParts:
     def stated_mass(
         self, name: str, mass: Expression | None, beams: list[Beam], spread: bool
     ) -> ElementMass:
-        """Return the stated mass of a link, and the masses of its sections and fittings."""
+        """Return the specified mass of a link, and the masses of its sections and fittings."""
         return self.constants.stored(
             ("mass", name), lambda: stated_mass(self.mechanism, name, mass, beams, spread)
         )
 
-    def numbers(self, name: str, beam: Beam, stated: ElementMass) -> NumericBeam:
+    def numeric_beam(self, name: str, beam: Beam, stated: ElementMass) -> NumericBeam:
         """Return the numeric values of a beam.
 
-        Stated mass beyond sections and fittings is distributed along the beam.
+        The specified mass that exceeds the mass of sections and fittings is spread along the beam.
         """
         factor = 1.0
         if stated.mass > 0.0 and stated.section > 0.0:
@@ -152,13 +155,19 @@ class StructureParts:
             lambda: numeric_beam(self.mechanism, beam, mass_factor=factor, shear=shear),
         )
 
-    def reduced(
+    def reduced_beam(
         self,
         numbers: NumericBeam,
         lengths: Array,
         released: tuple[tuple[int, ...], tuple[int, ...]],
     ) -> ReducedBeam:
-        """Return a beam reduced to its ends and modes."""
+        """Return a beam reduced to the coordinates of its ends and its modes.
+
+        Args:
+            numbers: the beam.
+            lengths: lengths of its elements, m.
+            released: released degrees of freedom at both ends.
+        """
         return self.constants.reduced(
             lengths, numbers.properties, released, self.options.modes, self.options.below
         )
@@ -173,7 +182,7 @@ class StructureParts:
 def transverse_direction(direction: Array) -> Array:
     """Return a coordinate axis (..., 3) that is not nearly parallel to a direction (..., 3).
 
-    It is the same axis for all samples if possible, so that axes are continuous along a motion.
+    If possible, all samples have the same axis, so that axes are continuous along a motion.
     """
     cosines = np.abs(direction) / np.linalg.norm(direction, axis=-1, keepdims=True)
     largest = cosines.reshape(-1, 3).max(axis=0)

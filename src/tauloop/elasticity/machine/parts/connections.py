@@ -1,4 +1,4 @@
-"""Joints, gears, and motors that drive several coordinates."""
+"""Joints, gears, and motors that drive several coordinates, as parts of a structure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_joint(
     inertias: Mapping[str, float],
     locked: set[str],
 ) -> None:
-    """Add a joint to the structure; a joint that leaves the platform free is skipped.
+    """Add a joint to the structure; skip the platform's joint if it allows all motions.
 
     Args:
         parts: the structure so far.
@@ -50,30 +50,33 @@ def add_joint(
             parts.mechanism, joint.compliance, parent.rotation, twists, parts.length
         )
     remaining = [i for i, name in enumerate(names) if name not in locked]
-    free = twists[..., remaining], tuple(names[i] for i in remaining)
-    near, _ = parts.placed(joint.parent, joint.name)
-    far, point = parts.placed(joint.child, joint.name)
+    free_names = tuple(names[i] for i in remaining)
+    free = twists[..., remaining], free_names
+    parent_body, _ = parts.attachment(joint.parent, joint.name)
+    child_body, point = parts.attachment(joint.child, joint.name)
     parts.joints.append(
-        elastic_joint(joint, (near, far), point, free, bearings, springs, inertias, parts.drives)
+        elastic_joint(
+            joint, (parent_body, child_body), point, free, bearings, springs, inertias, parts.drives
+        )
     )
     motions = tuple(
         (index, parts.spring_laws[name])
-        for index, name in enumerate(free[1])
+        for index, name in enumerate(free_names)
         if name in parts.spring_laws
     )
     if bearings is None or joint.compliance is None:
         if motions:
             parts.laws.append(ElasticLaw(item=joint.name, motions=motions))
         return
-    yielding = in_local_axes(parent.rotation, bearings[0])
-    is_complete = yielding.shape[-1] + twists.shape[-1] == NODE_FREEDOMS
+    bearing_twists = in_local_axes(parent.rotation, bearings[0])
+    is_complete = bearing_twists.shape[-1] + twists.shape[-1] == NODE_FREEDOMS
     is_along_axes = is_diagonal(joint.compliance) and joint.kind != "universal"
     parts.laws.append(
         ElasticLaw(
             item=joint.name,
             motions=motions,
             bearings=joint.compliance,
-            bearing_twists=yielding,
+            bearing_twists=bearing_twists,
             are_directions_fixed=is_complete or is_along_axes,
         )
     )
@@ -102,9 +105,13 @@ def add_combinations(parts: StructureParts, locked: set[str]) -> None:
             terms = [(name, value(ratio)) for name, ratio in actuator.drives]
             items.append((actuator.name, terms, held_stiffness(parts, actuator)))
     for name, terms, stiffness in items:
-        moving = tuple((other, np.asarray(ratio)) for other, ratio in terms if other in motions)
-        if moving:
-            number = None if stiffness is None else value(stiffness)
-            parts.combinations.append(MotionCombination(name=name, terms=moving, stiffness=number))
+        moving_terms = tuple(
+            (other, np.asarray(ratio)) for other, ratio in terms if other in motions
+        )
+        if moving_terms:
+            drive_value = None if stiffness is None else value(stiffness)
+            parts.combinations.append(
+                MotionCombination(name=name, terms=moving_terms, stiffness=drive_value)
+            )
             if stiffness is not None:
                 parts.laws.append(ElasticLaw(item=name, springs=(stiffness,)))

@@ -15,10 +15,13 @@ from tauloop.mechanism.model import Actuator
 
 
 def motor_coordinates(parts: StructureParts) -> tuple[dict[str, float], dict[str, float], set[str]]:
-    """Return springs and inertias of coordinates, by name, and the names of locked coordinates.
+    """Add springs, motors and drives; return the springs and inertias of coordinates, and locks.
 
-    A held motor locks its coordinate, or holds it by the stiffness of its drive. Its rotor is then
-    at rest.
+    A motor that is held locks its coordinate if its drive is rigid. Otherwise its drive is a spring
+    of the coordinate, and its rotor is at rest.
+
+    Returns:
+        Stiffnesses of coordinates by name, inertias by name, and names of locked coordinates.
     """
     value = parts.mechanism.value
     inertias: dict[str, float] = {}
@@ -34,7 +37,7 @@ def motor_coordinates(parts: StructureParts) -> tuple[dict[str, float], dict[str
             continue
         if len(actuator.drives) > 1:
             continue
-        (name, ratio_expression) = actuator.drives[0]
+        name, ratio_expression = actuator.drives[0]
         ratio = value(ratio_expression)
         if not parts.options.are_motors_held:
             if actuator.inertia is not None:
@@ -49,8 +52,8 @@ def motor_coordinates(parts: StructureParts) -> tuple[dict[str, float], dict[str
                 parts.drives.pop(name, None)
             else:
                 parts.drives[name] = actuator.name
-            at_joint = multiply(ratio_expression, ratio_expression, stiffness)
-            parts.add_spring(name, at_joint)
+            joint_stiffness = multiply(ratio_expression, ratio_expression, stiffness)
+            parts.add_spring(name, joint_stiffness)
     springs = {name: value(spring) for name, spring in parts.spring_laws.items()}
     return springs, inertias, locked
 
@@ -88,8 +91,8 @@ def _add_servo(
             inertias[name] = inertias.get(name, 0.0) + ratio**2 * inertia
         else:
             rotor = f"{actuator.name}.rotor"
-            moved = parts.servo.add_rotor(rotor, ratio**2 * inertia, ((name, 1.0),))
-            shaft = ((moved[0][0], ratio),)
+            rotor_terms = parts.servo.add_rotor(rotor, ratio**2 * inertia, ((name, 1.0),))
+            shaft = ((rotor_terms[0][0], ratio),)
             parts.rotors[name] = rotor
             parts.notes.append(
                 f"{name}: the masses of the two parts move with the ends of the rod, not with the "
@@ -103,10 +106,10 @@ def _add_servo(
     elif stiffness is not None or len(drives) > 1:
         shaft = parts.servo.add_rotor(f"{actuator.name}.rotor", inertia, drives)
         terms = (*drives, (shaft[0][0], -1.0))
-        moving = tuple((other, np.asarray(factor)) for other, factor in terms)
-        number = None if stiffness is None else value(stiffness)
+        arrays = tuple((other, np.asarray(factor)) for other, factor in terms)
+        drive_value = None if stiffness is None else value(stiffness)
         parts.combinations.append(
-            MotionCombination(name=actuator.name, terms=moving, stiffness=number)
+            MotionCombination(name=actuator.name, terms=arrays, stiffness=drive_value)
         )
     else:
         shaft = drives
@@ -119,7 +122,10 @@ def _add_servo(
 
 
 def held_stiffness(parts: StructureParts, actuator: Actuator) -> Expression | None:
-    """Return the stiffness of an actuator's drive with its motor held; None if it is rigid."""
+    """Return the stiffness of an actuator's drive with its motor held; None if the drive is rigid.
+
+    An actuator with an elastic drive is added to the elastic items.
+    """
     stiffness = drive_stiffness(actuator)
     if stiffness is not None:
         parts.elastic.append(actuator.name)

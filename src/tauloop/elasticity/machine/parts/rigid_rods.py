@@ -1,4 +1,4 @@
-"""Springs and masses of rods that stay straight, as elements between the two ends."""
+"""Springs and masses of rods that remain straight, as elements between the two ends."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def add_rotor_mass(
     matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
     _add_two_point(parts, f"{name}.rotor", start, end, matrices)
     points = (start[1], end[1])
-    nothing = PartMass(masses=np.zeros(0), distances=np.zeros(0))
+    no_mass = PartMass(masses=np.zeros(0), distances=np.zeros(0))
     parts.telescopes[f"{name}.rotor"] = RodRotor(
         bodies=(start[0], end[0]),
         points=points,
         axes=beam_axes(*points, transverse_direction(points[1] - points[0])),
-        lower=nothing,
-        upper=nothing.with_point(inertia),
+        lower=no_mass,
+        upper=no_mass.with_point(inertia),
     )
 
 
@@ -65,7 +65,7 @@ def add_axial_spring(
 
     Args:
         parts: the structure so far.
-        rod: rod of the machine, which gives the spring its name.
+        rod: rod of the machine; the spring has the same name.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
         stiffness: stiffness of the spring, N/m; None for no stiffness.
     """
@@ -82,7 +82,7 @@ def add_rigid_mass(
     rod: Rod,
     start: tuple[str, Array],
     end: tuple[str, Array],
-    along: tuple[float, float] | None = None,
+    axial_fractions: tuple[float, float] | None = None,
 ) -> None:
     """Add the mass of a rigid rod to the coordinates of its ends.
 
@@ -93,7 +93,7 @@ def add_rigid_mass(
         parts: the structure so far.
         rod: a rod without sections.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
-        along: φ of the lower and of the upper part; None for a rod of fixed length.
+        axial_fractions: φ of the lower and of the upper part; None for a rod of fixed length.
     """
     length = np.linalg.norm(end[1] - start[1], axis=-1)
     M = np.zeros((parts.samples, 2, 2))
@@ -103,18 +103,19 @@ def add_rigid_mass(
             continue
         mass, first, second = _line_moments(parts, part)
         _note_offset(parts, rod, part)
-        near, far = (1, 0) if is_upper else (0, 1)
-        M[:, near, near] += mass - 2.0 * first / length + second / length**2
-        M[:, far, far] += second / length**2
+        outer, inner = (1, 0) if is_upper else (0, 1)
+        M[:, outer, outer] += mass - 2.0 * first / length + second / length**2
+        M[:, inner, inner] += second / length**2
         M[:, 0, 1] += first / length - second / length**2
         M[:, 1, 0] += first / length - second / length**2
-        if along is not None:
-            shape = np.array([1.0 - along[is_upper], along[is_upper]])
-            axial += mass * np.outer(shape, shape)
+        if axial_fractions is not None:
+            fraction = axial_fractions[is_upper]
+            weights = np.array([1.0 - fraction, fraction])
+            axial += mass * np.outer(weights, weights)
     if not M.any():
         return
     directions = np.repeat(M[:, None], 3, axis=1)
-    if along is not None:
+    if axial_fractions is not None:
         directions[:, 0] = axial
     mass_matrix = np.einsum("nkij,kl->nikjl", directions, np.eye(3)).reshape(-1, 6, 6)
     zero = np.zeros((6, 6))
@@ -122,27 +123,26 @@ def add_rigid_mass(
     _add_two_point(parts, f"{rod.name}.mass", start, end, matrices)
     if rod.telescope is None:
         return
-    lower, upper = (
-        equivalent_mass(*((0.0,) * 3 if part is None else _line_moments(parts, part)))
-        for part in (rod.lower, rod.upper)
-    )
+    no_moments = (0.0, 0.0, 0.0)
+    lower_moments = no_moments if rod.lower is None else _line_moments(parts, rod.lower)
+    upper_moments = no_moments if rod.upper is None else _line_moments(parts, rod.upper)
     parts.telescopes[f"{rod.name}.mass"] = TelescopicRod(
         bodies=(start[0], end[0]),
         points=(start[1], end[1]),
         axes=beam_axes(start[1], end[1], transverse_direction(end[1] - start[1])),
-        lower=lower,
-        upper=upper,
-        shares=along,
+        lower=equivalent_mass(*lower_moments),
+        upper=equivalent_mass(*upper_moments),
+        shares=axial_fractions,
     )
 
 
 def _line_moments(parts: StructureParts, part: SlenderPart | Inertia) -> tuple[float, float, float]:
-    """Return the mass, first and second moment of a rod's part about its outer end."""
+    """Return the mass and its first and second moments along the rod about the part's outer end."""
     value = parts.mechanism.value
     if isinstance(part, SlenderPart):
         return value(part.mass), value(part.first_moment), value(part.second_moment)
-    across = 0.5 * (value(part.second_moment[0]) + value(part.second_moment[2]))
-    return value(part.mass), abs(value(part.first_moment[2])), across
+    second_moment = 0.5 * (value(part.second_moment[0]) + value(part.second_moment[2]))
+    return value(part.mass), abs(value(part.first_moment[2])), second_moment
 
 
 def _note_offset(parts: StructureParts, rod: Rod, part: SlenderPart | Inertia) -> None:

@@ -28,7 +28,7 @@ from tauloop.elasticity.machine.parts.rigid_rods import (
     add_rigid_mass,
     add_rotor_mass,
 )
-from tauloop.elasticity.machine.parts.telescoped import part_mass, telescoped
+from tauloop.elasticity.machine.parts.telescoped import part_mass, telescopic_beam
 from tauloop.elasticity.machine.telescopic_rods import PartMass, TelescopicRod
 from tauloop.elasticity.static_analysis.gradients import ElasticLaw
 from tauloop.elasticity.vibrations.servo_drives import RodLength
@@ -45,9 +45,8 @@ def drive_rod(parts: StructureParts, name: str) -> None:
         parts: the structure so far, with the rod and its rotor.
         name: name of the rod.
     """
-    index, element = next(
-        (index, element) for index, element in enumerate(parts.elements) if element.name == name
-    )
+    index = [element.name for element in parts.elements].index(name)
+    element = parts.elements[index]
     rotor = Attachment(body=parts.rotors[name], point=np.zeros(3), axes=np.eye(3), freedoms=(0,))
     size = element.matrices.stiffness.shape[-1]
     # Matrices from the coordinates with the rotor to those without it: `without_rotor` drops the
@@ -82,7 +81,7 @@ def add_rod(
         inertias: inertia of single coordinates, by name.
         locked: names of the coordinates that rigid motors hold.
     """
-    start, end = parts.placed(rod.start, rod.name), parts.placed(rod.end, rod.name)
+    start, end = parts.attachment(rod.start, rod.name), parts.attachment(rod.end, rod.name)
     is_driven = rod.telescope is not None and rod.name not in locked
     spring = springs.get(rod.name) if is_driven else None
     if is_driven and spring is None:
@@ -95,13 +94,13 @@ def add_rod(
         parts.elastic.append(rod.name)
         stiffness = in_series([parts.mechanism.value(rod.tension.stiffness), spring])
         add_axial_spring(parts, rod, start, end, stiffness)
-        line = _stated(rod.tension.stiffness, parts.spring_laws.get(rod.name))
-        parts.laws.append(ElasticLaw(item=rod.name, springs=line))
+        springs_in_line = _non_rigid(rod.tension.stiffness, parts.spring_laws.get(rod.name))
+        parts.laws.append(ElasticLaw(item=rod.name, springs=springs_in_line))
         return
     contacts = [None if item is None else parts.mechanism.value(item) for item in rod.contact]
     drive = parts.spring_laws.get(rod.name) if is_driven else None
     beams = tuple(beam for beam in (rod.lower_beam, rod.upper_beam) if beam is not None)
-    law = ElasticLaw(item=rod.name, beams=beams, springs=_stated(drive, *rod.contact))
+    law = ElasticLaw(item=rod.name, beams=beams, springs=_non_rigid(drive, *rod.contact))
     if rod.lower_beam is None:
         stiffness = in_series([spring, *contacts])
         add_rigid_mass(parts, rod, start, end, rigid_shares(contacts, spring))
@@ -120,15 +119,15 @@ def _require_outer_fittings(name: str, lower: NumericBeam, upper: NumericBeam) -
     """Reject fittings at the inner ends of a telescopic rod's parts.
 
     Raises:
-        InputError: there is such a fitting; the elastic model does not support its mass.
+        InputError: a part has such a fitting, which the elastic model does not support.
     """
     for part, numbers in (("lower", lower), ("upper", upper)):
         if numbers.fittings[1] > 0.0:
             mass = numbers.fittings[1]
             raise InputError.of(
                 f"rods.{name}.{part}.fittings",
-                f"{mass:.4g} kg at the inner end of a telescopic part are not supported",
-                "give this mass at `start`, or spread it with `distributed: yes`",
+                f"{mass:.4g} kg at the inner end of a telescopic part is not supported",
+                "add this mass to the fitting at `start`, or spread it with `distributed: yes`",
             )
 
 
@@ -153,34 +152,36 @@ def _add_elastic_rod(
     lower = rod.lower_beam
     assert lower is not None
     spread = lower.is_distributed
-    numbers = parts.numbers(rod.name, lower, _rod_mass(parts, rod.name, rod.lower, lower, spread))
+    numbers = parts.numeric_beam(
+        rod.name, lower, _rod_mass(parts, rod.name, rod.lower, lower, spread)
+    )
     lengths, fittings = numbers.lengths, numbers.fittings
-    beyond = None
+    upper_pieces = None
     part_masses: tuple[PartMass, ...] = ()
     if rod.upper_beam is not None:
         upper_beam = rod.upper_beam
         name = f"{rod.name}.upper"
         stated = _rod_mass(parts, name, rod.upper, upper_beam, upper_beam.is_distributed)
-        upper = parts.numbers(name, upper_beam, stated)
+        upper = parts.numeric_beam(name, upper_beam, stated)
         _require_outer_fittings(rod.name, numbers, upper)
         part_masses = tuple(part_mass(part) for part in (numbers, upper))
         distance = np.linalg.norm(end[1] - start[1], axis=-1)
         masses = np.array([float(np.ravel(part.properties.mass)[0]) for part in (numbers, upper)])
-        numbers, lengths = telescoped(rod.name, numbers, upper, distance)
-        beyond = lengths, np.array([0.0, masses[1] / masses.sum(), 1.0])
+        numbers, lengths = telescopic_beam(rod.name, numbers, upper, distance)
+        upper_pieces = lengths, np.array([0.0, masses[1] / masses.sum(), 1.0])
         fittings = (fittings[0], upper.fittings[0])
     elif rod.telescope is not None:
         what = "the part at end B has no section"
         raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as for `lower`")
-    reduced = parts.reduced(numbers, lengths, (BALL, BALL))
+    beam_without_springs = parts.reduced_beam(numbers, lengths, (BALL, BALL))
     flexibility = flexibilities(contacts, drive)
-    softened = softened_rod(reduced, flexibility, beyond)
-    across = _rod_across(parts, rod, start[1], end[1])
-    axes = beam_axes(start[1], end[1], across)
-    element = beam_element(rod.name, softened, start, end, axes)
+    reduced_rod = softened_rod(beam_without_springs, flexibility, upper_pieces)
+    z_direction = _section_z_direction(parts, rod, start[1], end[1])
+    axes = beam_axes(start[1], end[1], z_direction)
+    element = beam_element(rod.name, reduced_rod, start, end, axes)
     if not parts.options.has_rod_modes:
-        ends = softened.matrices.part(tuple(range(element.external)))
-        element = replace(element, matrices=ends)
+        end_matrices = reduced_rod.matrices.part(tuple(range(element.external)))
+        element = replace(element, matrices=end_matrices)
     parts.add_element(with_fittings(element, fittings), numbers)
     if part_masses:
         parts.telescopes[rod.name] = TelescopicRod(
@@ -189,7 +190,7 @@ def _add_elastic_rod(
             axes=axes,
             lower=part_masses[0],
             upper=part_masses[1],
-            beam=softened,
+            beam=reduced_rod,
             flexibility=flexibility,
         )
 
@@ -197,17 +198,17 @@ def _add_elastic_rod(
 def _rod_mass(
     parts: StructureParts, name: str, part: SlenderPart | Inertia | None, beam: Beam, spread: bool
 ) -> ElementMass:
-    """Return and register the stated mass of a rod, or of a part of a telescopic rod."""
+    """Add and return the specified mass of a rod, or of a part of a telescopic rod."""
     mass: Expression | None = None if part is None else part.mass
     stated = parts.stated_mass(name, mass, [beam], spread)
     parts.masses.append(stated)
     return stated
 
 
-def _rod_across(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Array:
+def _section_z_direction(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Array:
     """Return the direction (N, 3) of the z axis of a rod's section.
 
-    It follows from the hinge axis at the start. Without one, it is any direction across the rod.
+    It follows from the hinge axis at the start. Without a hinge axis, the direction is arbitrary.
     """
     direction = end - start
     if rod.first_axis is not None:
@@ -217,6 +218,6 @@ def _rod_across(parts: StructureParts, rod: Rod, start: Array, end: Array) -> Ar
     return transverse_direction(direction)
 
 
-def _stated(*springs: Expression | None) -> tuple[Expression, ...]:
-    """Return the springs that are not None, i.e. not rigid."""
+def _non_rigid(*springs: Expression | None) -> tuple[Expression, ...]:
+    """Return the springs that are not rigid (None)."""
     return tuple(spring for spring in springs if spring is not None)

@@ -16,7 +16,7 @@ def part_mass(part: NumericBeam) -> PartMass:
     return spread_mass(density, float(part.lengths[0])).with_point(part.fittings[0])
 
 
-def telescoped(
+def telescopic_beam(
     name: str, lower: NumericBeam, upper: NumericBeam, distance: Array
 ) -> tuple[NumericBeam, Array]:
     """Return a telescopic rod as a single beam, and the lengths (N, 3) of its pieces.
@@ -36,30 +36,34 @@ def telescoped(
     if len(lower.lengths) != 1 or len(upper.lengths) != 1:
         what = "a part of this telescopic rod has several sections"
         raise InputError.of(f"rods.{name}", what, "give each part one section")
-    at_start, at_end = float(lower.lengths[0]), float(upper.lengths[0])
-    lengths = np.stack([distance - at_end, at_start + at_end - distance, distance - at_start], -1)
+    lower_length = float(lower.lengths[0])
+    upper_length = float(upper.lengths[0])
+    overlap = lower_length + upper_length - distance
+    lengths = np.stack([distance - upper_length, overlap, distance - lower_length], -1)
     if lengths.min() <= 0.0:
         pose = int(np.argmin(lengths.min(axis=1)))
         what = (
-            f"parts of {at_start:.4g} m and {at_end:.4g} m do not overlap within the length "
+            f"parts of {lower_length:.4g} m and {upper_length:.4g} m do not fit the length "
             f"{distance[pose]:.4g} m (pose {pose})"
         )
-        remedy = "at every pose, each part must be shorter than the rod, and both together longer"
+        remedy = (
+            "change the lengths: at every pose, each part must be shorter than the rod, and both "
+            "together longer"
+        )
         raise InputError.of(f"rods.{name}", what, remedy)
     values = {}
     for key in BeamProperties.__dataclass_fields__:
-        first, second = (
-            np.ravel(getattr(part.properties, key)).astype(float) for part in (lower, upper)
-        )
-        values[key] = np.concatenate([first, first + second, second])
+        lower_value = np.ravel(getattr(lower.properties, key)).astype(float)
+        upper_value = np.ravel(getattr(upper.properties, key)).astype(float)
+        values[key] = np.concatenate([lower_value, lower_value + upper_value, upper_value])
     strength = None
     if lower.strength is not None and upper.strength is not None:
-        # In the overlap, the strength of the lower part is used; the stress is smaller there.
+        # In the overlap, use the section data of the lower part: the actual stress is smaller.
         strength = lower.strength.followed_by(lower.strength).followed_by(upper.strength)
-    joined = NumericBeam(
+    beam = NumericBeam(
         lengths=lengths[0],
         properties=BeamProperties(**values),
         strength=strength,
         fittings=(0.0, 0.0),
     )
-    return joined, lengths
+    return beam, lengths
