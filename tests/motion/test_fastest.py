@@ -279,3 +279,16 @@ def test_curves_of_motors_that_are_none_are_refused(curve: tuple[tuple[float, fl
 def test_a_duration_is_refused_beside_the_fastest_motion() -> None:
     with pytest.raises(tl.InputError, match="cannot be given: the planner determines it"):
         tl.PathOptions(stroke=tl.StrokeOptions(end={"x": 0.05}, duration=1.0))
+
+
+def test_a_path_may_have_thousands_of_rows() -> None:
+    """Repeated rows change nothing, and are more than fit into any fixed memory."""
+    n = 4
+    grid = np.linspace(0.0, 1.0, n + 1)
+    rows = np.tile([[0.2, 1.0, 1.0], [-0.1, -1.0, 1.0], [1.0, 0.0, 3.0]], (n, 1, 1))
+    top, is_constant = np.full(n + 1, 2.0), np.array([0.0, 1.0, 0.0, 1.0])
+    expected = sweeps.sweep(grid, rows, rows, top, is_constant)
+    many = np.tile(rows, (1, 2000, 1))
+    profile = sweeps.sweep(grid, many, many, top, is_constant)
+    assert profile.x == pytest.approx(expected.x, rel=1e-12)
+    assert profile.first == pytest.approx(expected.first, rel=1e-12)

@@ -5,12 +5,11 @@
  * for both where the sweep says so. A row is (p, q, r): p x + q a <= r. */
 #include <stddef.h>
 
-#define MOST_ROWS 1024
 #define HUGE_SPEED 1e9
 #define ROUNDING 1e-11
 
 typedef struct { double p, q, r; } Row;
-typedef struct { Row row[MOST_ROWS]; size_t n; } Rows;
+typedef struct { Row *row; size_t n; } Rows; /* row has memory for the rows of both ends and 8 more */
 
 static void add(Rows *rows, double p, double q, double r)
 {
@@ -76,9 +75,10 @@ static int between(size_t m, const double *three, double x, double *low, double 
 static double clipped(double value, double low, double high) { return value < low ? low : value > high ? high : value; }
 
 /* One step back: the squared speeds from which [low, high] behind interval k can be reached. */
-static int back(size_t m, double d, const double *left, const double *right, double top, int is_constant, double *low, double *high)
+static int back(size_t m, double d, const double *left, const double *right, double top, int is_constant, double *low, double *high,
+    Row *memory)
 {
-    Rows rows = {.n = 0};
+    Rows rows = {.row = memory, .n = 0};
     double x, a, most, least;
     if (is_constant) {
         add_all(&rows, m, left, 0.0);
@@ -110,9 +110,9 @@ static int back(size_t m, double d, const double *left, const double *right, dou
 
 /* One step ahead: the largest squared speed within [low, high], and the accelerations at both ends that lead there. */
 static int ahead(size_t m, double d, const double *left, const double *right, int is_constant, double low, double high,
-    double x, double *next, double *first, double *second)
+    double x, double *next, double *first, double *second, Row *memory)
 {
-    Rows rows = {.n = 0};
+    Rows rows = {.row = memory, .n = 0};
     double l, h, a, reached;
     if (!between(m, left, x, &l, &h)) return 0;
     if (is_constant) {
@@ -147,23 +147,24 @@ static int ahead(size_t m, double d, const double *left, const double *right, in
 }
 
 /* left, right (n, m, 3): rows at the ends of each interval; top (n + 1): largest squared speeds; ends: those at start and
- * end. Fills in low, high and x (n + 1), first and second (n). Gives -1, or the interval where nothing keeps all rows;
+ * end. memory (6 m + 24) is overwritten. Fills in low, high and x (n + 1), first and second (n). Gives -1, or the interval where nothing keeps all rows;
  * n + that one in the sweep ahead. */
 long reach(size_t n, size_t m, const double *u, const double *left, const double *right, const double *top,
-    const double *is_constant, const double *ends, double *low, double *high, double *x, double *first, double *second);
+    const double *is_constant, const double *ends, double *low, double *high, double *x, double *first, double *second, double *memory);
 long reach(size_t n, size_t m, const double *u, const double *left, const double *right, const double *top,
-    const double *is_constant, const double *ends, double *low, double *high, double *x, double *first, double *second)
+    const double *is_constant, const double *ends, double *low, double *high, double *x, double *first, double *second, double *memory)
 {
+    Row *row = (Row *)memory;
     double l = ends[1], h = ends[1];
     low[n] = l; high[n] = h;
     for (size_t k = n; k-- > 0;) {
-        if (!back(m, u[k + 1] - u[k], left + 3 * m * k, right + 3 * m * k, top[k], is_constant[k] > 0.5, &l, &h)) return (long)k;
+        if (!back(m, u[k + 1] - u[k], left + 3 * m * k, right + 3 * m * k, top[k], is_constant[k] > 0.5, &l, &h, row)) return (long)k;
         low[k] = l; high[k] = h;
     }
     x[0] = ends[0];
     if (ends[0] < low[0] - 1e-9 || ends[0] > high[0] + 1e-9) return 0;
     for (size_t k = 0; k < n; ++k)
         if (!ahead(m, u[k + 1] - u[k], left + 3 * m * k, right + 3 * m * k, is_constant[k] > 0.5, low[k + 1], high[k + 1],
-                x[k], x + k + 1, first + k, second + k)) return (long)(n + k);
+                x[k], x + k + 1, first + k, second + k, row)) return (long)(n + k);
     return -1;
 }

@@ -25,9 +25,6 @@ from tauloop.compiler.c.calling.compiler import Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, compiler_for
 
-#: Maximum number of rows at each end of an interval; `reach.c` has memory for both ends.
-MOST_ROWS = 500
-
 #: A squared speed inside an interval counts as a dip if it is below this fraction of the squared
 #: speeds at both ends.
 DIP_RATIO = 0.5
@@ -130,7 +127,8 @@ def sweep(
         for values in (grid, left, right, top, is_constant, np.zeros(2))
     ]
     function = _machine_code(compiler_for(n * m))
-    failure = function(n, m, *grid_rows, low, high, x, first, second)
+    memory = np.zeros(6 * m + 24)  # rows of both ends and 8 more, with three numbers each
+    failure = function(n, m, *grid_rows, low, high, x, first, second, memory)
     if failure >= 0:
         raise NoProfileError(failure % n)
     return Profile(grid=grid, x=x, first=first, second=second)
@@ -140,4 +138,4 @@ def sweep(
 def _machine_code(compiler: Compiler | EmbeddedCompiler) -> Callable[..., int]:
     """Return the compiled function of the two sweeps."""
     text = Path(__file__).with_name("reach.c").read_text(encoding="utf-8")
-    return Library.made(text, compiler).function("reach", "nn***********", "l")
+    return Library.made(text, compiler).function("reach", "nn************", "l")
