@@ -14,7 +14,7 @@ from compare_results import (
     older_words,
 )
 
-from tauloop.cli.app import renewed
+from tauloop.cli.app import renew_command_line
 from tauloop.cli.commands import PAPER, TOP_LEVEL, CommandEntry, CommandGroup
 from tauloop.common.names import deprecated
 
@@ -58,7 +58,7 @@ def test_each_command_has_a_line() -> None:
 def test_the_older_words_of_a_line_are_renewed_to_the_line(line: str) -> None:
     words = line.split()
     older = older_words(words, deprecated)
-    assert renewed(older)[0] == words
+    assert renew_command_line(older)[0] == words
 
 
 def test_numbers_count_by_the_largest_of_their_list() -> None:

@@ -15,7 +15,7 @@ from commands import function_of, written_by
 from extras import extra
 from kills import COMMANDS
 
-from tauloop.cli.app import command_words, renewed
+from tauloop.cli.app import command_words, renew_command_line
 from tauloop.cli.commands import COMMANDS as TAULOOP_COMMANDS
 
 #: Kills of each command in `make test` and in `make nightly` (issue 13).
@@ -80,7 +80,7 @@ def test_commands_have_current_names_and_options():
     lines = {name: list(words) for name, words in COMMANDS.items()}
     lines |= {name: shlex.split(text) for name, text in interrupted.COMMANDS.items()}
     for words in lines.values():
-        assert renewed(words) == (words, [])
+        assert renew_command_line(words) == (words, [])
         assert command_words(words[:2]) or words[:2] == ["paper", "reproduce"], words
 
 

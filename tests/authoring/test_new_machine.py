@@ -16,7 +16,7 @@ from tauloop.authoring.text import named_values
 from tauloop.mechanism import json_schema
 from tauloop.mechanism.description.yaml_nodes import parse_nodes
 
-KINDS = tuple(TEMPLATES.own)
+KINDS = tuple(TEMPLATES.builtin)
 #: How far random dimensions lie from the templates', as a standard deviation of their logarithms:
 #: near, and far.
 NEAR, FAR = 0.02, 0.1

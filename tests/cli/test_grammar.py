@@ -22,7 +22,7 @@ from commands import function_of, written_by
 from typer._completion_shared import get_completion_script
 
 import tauloop as tl
-from tauloop.cli.app import EXAMPLES, HELP, find_command, renewed
+from tauloop.cli.app import EXAMPLES, HELP, find_command, renew_command_line
 from tauloop.cli.commands import (
     COMMAND_GROUPS,
     COMMANDS,
@@ -382,7 +382,7 @@ def test_an_ending_that_a_command_does_not_write_is_refused_with_those_that_it_d
 
 @pytest.mark.parametrize("old", deprecated.COMMANDS)
 def test_an_old_command_is_one_of_today(old: str) -> None:
-    words, pairs = renewed([old, "five_bar"])
+    words, pairs = renew_command_line([old, "five_bar"])
     path = " ".join(words[:2]) if " ".join(words[:2]) in COMMANDS else words[0]
     assert path in COMMANDS or words[0] == "paper"
     assert pairs == [(f"tauloop {old}", f"tauloop {deprecated.COMMANDS[old]}")]
@@ -391,10 +391,12 @@ def test_an_old_command_is_one_of_today(old: str) -> None:
 def test_a_group_with_the_name_of_an_old_command_is_not_mistaken_for_it() -> None:
     for name in set(deprecated.COMMANDS) & set(COMMAND_GROUPS):
         first = next(iter(COMMAND_GROUPS[name].commands))
-        assert renewed([name, first, "x"])[1] == []
-        assert renewed([name, f"{first[:-1]}"])[1] == []  # a typing error is not a machine
-        assert renewed([name, "--help"])[1] == []
-        assert renewed([name])[1] == []
+        assert renew_command_line([name, first, "x"])[1] == []
+        assert (
+            renew_command_line([name, f"{first[:-1]}"])[1] == []
+        )  # a typing error is not a machine
+        assert renew_command_line([name, "--help"])[1] == []
+        assert renew_command_line([name])[1] == []
 
 
 @pytest.mark.parametrize("key", deprecated.OPTIONS)
@@ -445,7 +447,7 @@ def test_an_old_option_is_replaced_by_one_that_the_command_has(key: str) -> None
     ],
 )
 def test_an_old_command_line_becomes_that_of_today(old: str, new: str) -> None:
-    assert renewed(old.split())[0] == new.split()
+    assert renew_command_line(old.split())[0] == new.split()
 
 
 def test_an_old_command_line_gives_the_same_result_with_a_warning() -> None:
@@ -499,7 +501,7 @@ def test_the_help_ends_with_an_example_that_the_command_can_read(name: str) -> N
     words = shlex.split(EXAMPLES[name])
     count = len(name.split())
     assert " ".join(words[:count]) == name
-    assert renewed(words) == (words, [])
+    assert renew_command_line(words) == (words, [])
     command = find_command(name)
     assert command.epilog == f"Example: tauloop {EXAMPLES[name]}"
     # all options are known, and all values are of their kind

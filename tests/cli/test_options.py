@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import tauloop as tl
 from tauloop.cli.machine import ImportArguments
-from tauloop.cli.options import flags, gathered, spread
+from tauloop.cli.options import flags, option_parameters, options_from_arguments
 from tauloop.cli.output import command
 from tauloop.common.errors import InputError
 from tauloop.common.options import described, option, require
@@ -121,7 +121,7 @@ def test_fields_of_a_base_have_its_texts_and_stand_behind_the_own_ones() -> None
     texts = described(tl.TransferOptions)
     assert texts["reserve"] == described(tl.simulation.LimitOptions)["reserve"] != ""
     assert texts.keys() == {item.name for item in dataclasses.fields(tl.TransferOptions)}
-    names = [parameter.name for parameter in spread(tl.TransferOptions)]
+    names = [parameter.name for parameter in option_parameters(tl.TransferOptions)]
     assert names.index("start") == 0
     assert names.index("intervals") < names.index("reserve")
 
@@ -178,12 +178,12 @@ def test_fields_without_a_default_are_missing_by_name_beside_what_else_is_wrong(
         inner: Inner
 
     with pytest.raises(InputError) as caught:
-        gathered(Needing, {"depth": -1.0, "name": None})
+        options_from_arguments(Needing, {"depth": -1.0, "name": None})
     assert [(problem.where, problem.what) for problem in caught.value.problems] == [
         ("name", "is missing"),
         ("depth", "is -1"),
     ]
-    assert gathered(Needing, {"name": "x"}) == Needing(name="x", inner=Inner())
+    assert options_from_arguments(Needing, {"name": "x"}) == Needing(name="x", inner=Inner())
 
 
 def test_help_names_limits_choices_and_texts() -> None:
@@ -212,7 +212,7 @@ def test_flags_and_objects_without_a_command() -> None:
     assert flags(Example)["kind"] == "--sort"
     assert flags(Example)["depth"] == "--depth"
     arguments = {"count": 2, "depth": 0.5, "other": 1}
-    assert gathered(Example, arguments) == Example(count=2, inner=Inner(depth=0.5))
+    assert options_from_arguments(Example, arguments) == Example(count=2, inner=Inner(depth=0.5))
     assert arguments == {"other": 1}
 
 
@@ -431,17 +431,20 @@ def test_arrays_that_are_no_values_are_refused_by_name(wrong: object) -> None:
 
 def test_noises_of_planned_poses_have_units() -> None:
     words = {"parameters": "track*.length", "noise": "50 um", "angle_noise": "180 deg"}
-    options = gathered(tl.PosePlanOptions, words)
+    options = options_from_arguments(tl.PosePlanOptions, words)
     assert (options.noise, options.angle_noise) == pytest.approx((5e-5, np.pi))
     with pytest.raises(InputError, match="is a mass"):
-        gathered(tl.PosePlanOptions, {"parameters": "a", "noise": "50 kg"})
+        options_from_arguments(tl.PosePlanOptions, {"parameters": "a", "noise": "50 kg"})
 
 
 def test_defaults_that_are_read_from_text_are_shown_and_mean_themselves() -> None:
     """`--rate` has a default as well as `--damping`, though only its own reader knows what the text means."""
     seen = {}
     for options in (getattr(tl, name) for name in tl.__all__ if name.endswith("Options")):
-        shown = {item.name: get_args(item.annotation)[1].show_default for item in spread(options)}
+        shown = {
+            item.name: get_args(item.annotation)[1].show_default
+            for item in option_parameters(options)
+        }
         for item in dataclasses.fields(options):
             read = getattr(item.metadata.get("option"), "read", None)
             if read is not None and isinstance(text := shown.get(item.name), str):

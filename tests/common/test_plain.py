@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from tauloop.common.names.deprecated import JSON_KEYS
-from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys, plain, records, stated
+from tauloop.common.plain import (
+    OMITTED,
+    PlainData,
+    in_json,
+    json_keys,
+    none_if_empty,
+    plain,
+    records,
+)
 from tauloop.common.records import DEFERRED, dataclass, deferred
 from tauloop.common.result import Diagnostic, Result, Status, diagnostic, provenance
 
@@ -38,7 +46,9 @@ class Whole(PlainData):
     time: float = field(metadata=json_keys("time_s"))
     part: Part | None = field(metadata=json_keys(part_name="name", part_size="size"))
     inner: Part | None = field(default=None, metadata=json_keys(flat=True))
-    notes: tuple[str, ...] = field(default=(), metadata=json_keys(optional=True, summary=stated))
+    notes: tuple[str, ...] = field(
+        default=(), metadata=json_keys(optional=True, summary=none_if_empty)
+    )
     gap: float = field(default=np.inf, metadata=json_keys(nullable=True))
     samples: np.ndarray = field(
         default_factory=lambda: np.arange(6.0), metadata=json_keys("largest", summary=np.max)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tauloop.common.errors import EngineError
-from tauloop.common.execution.processes import SharedWork, following, lifeline
+from tauloop.common.execution.processes import SharedWork, lifeline, tied_to_process
 
 
 def test_results_come_in_order_and_errors_with_the_first_item_that_fails():
@@ -60,7 +60,7 @@ def test_processes_end_with_the_one_that_was_killed():
 )
 def test_a_process_that_ends_with_this_one_has_its_own_exit_code(script, code):
     pipe = subprocess.PIPE
-    command = following(["/bin/sh", "-c", f"cat; echo printed; echo wrong >&2; {script}"])
+    command = tied_to_process(["/bin/sh", "-c", f"cat; echo printed; echo wrong >&2; {script}"])
     process = subprocess.Popen(
         command, stdin=lifeline(), stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )

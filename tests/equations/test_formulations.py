@@ -693,9 +693,9 @@ def test_formulations_are_found_by_name() -> None:
     assert len({f.name for f in FORMULATIONS}) == len(FORMULATIONS)
     assert [NAMED_FORMULATIONS[f.name] for f in FORMULATIONS] == list(FORMULATIONS)
     with pytest.raises(InputError, match=r"'hamiltn' is unknown(.|\n)*did you mean hamilton"):
-        NAMED_FORMULATIONS.named("hamiltn", "formulation")
+        NAMED_FORMULATIONS.lookup("hamiltn", "formulation")
     with pytest.raises(InputError, match=r"'kane' is unknown") as caught:
-        NAMED_FORMULATIONS.named("kane", "formulation")
+        NAMED_FORMULATIONS.lookup("kane", "formulation")
     assert all(f.name in str(caught.value) for f in FORMULATIONS)
     with pytest.raises(InputError, match="formulation"):
         Model(load("four_bar"), formulation="kane")

@@ -45,7 +45,7 @@ PALETTES: Mapping[str, Mapping[str, str]] = {
     "parts": {
         role: ROLE_COLORS[role] for role in ("base", "link", "rod", "motor", "platform", "tool")
     },
-    "reasons": {Reason(kind).name: colour for kind, colour in cloud.REASONS.items()},
+    "reasons": {Reason(kind).name: colour for kind, colour in cloud.REASON_COLORS.items()},
     "forces": {
         "compression": forces.COMPRESSION_COLOR,
         "tension": forces.TENSION_COLOR,

@@ -195,7 +195,7 @@ for name in ("class", "lost"):
 """
     assert output_with(tmp_path, "-c", code).splitlines() == [
         "['squares', 'huber', 'cauchy', 'class', 'lost', 'tukey'] Tukey True False",
-        "class: the plugin of weights is not a `calibration.Loss`, ready to be used",
+        "class: the plugin of weights is not an instance of `calibration.Loss`",
         "lost: the plugin of weights cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     ]
 

@@ -38,7 +38,7 @@ class Pulled:
         """Pull by a vector and a rotation vector."""
         here = self.at(q)
         R = Rotation.from_rotvec(turn).as_matrix() @ here.tool_rotation[0]
-        q, obstacle = self.puller.pulled(q, here.tool[0] + np.array(way), R)
+        q, obstacle = self.puller.nearest_pose(q, here.tool[0] + np.array(way), R)
         assert np.abs(self.model.assembly.loops.residuals(q[None])[0]).max(initial=0.0) < CLOSED
         return q, obstacle
 
@@ -66,7 +66,7 @@ def test_the_tool_goes_where_it_is_pulled(
     if machine.puller.freedom.axes != (False,) * 3:
         assert after.tool[0] - before.tool[0] == pytest.approx(way, abs=THERE)
     # which cannot turn about one of its axes
-    if machine.puller.freedom.turns and name != "gantry_tau_5dof":
+    if machine.puller.freedom.rotates and name != "gantry_tau_5dof":
         turned = Rotation.from_matrix(
             after.tool_rotation[0] @ before.tool_rotation[0].T
         ).as_rotvec()
@@ -86,7 +86,7 @@ def test_arrows_and_arcs_are_those_that_the_tool_can_use(
     name: str, axes: tuple[bool, ...], turns: bool
 ) -> None:
     freedom = Pulled(name).puller.freedom
-    assert (freedom.axes, freedom.turns) == (axes, turns)
+    assert (freedom.axes, freedom.rotates) == (axes, turns)
 
 
 @pytest.mark.parametrize("name", ["delta", "five_bar", "spidermill", "hexapod", "gantry_tau_5dof"])

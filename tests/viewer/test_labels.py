@@ -45,7 +45,7 @@ def test_no_label_covers_a_motor_or_another_label_from_any_side(name: str) -> No
             viewer.show(q)
             for size in SIZES:
                 for away in sides:
-                    viewer.scene.labels.look_from(viewer.scene.fitted(size, away))
+                    viewer.scene.labels.look_from(viewer.scene.fitted_camera(size, away))
                     covered = covered_motor_points(viewer)
                     assert covered == 0, (name, size, away)
                     assert overlaps(viewer.scene.labels) == 0, (name, size, away)
@@ -69,7 +69,7 @@ def test_a_label_is_nearer_to_its_own_motor_than_to_another() -> None:
         labels = viewer.scene.labels
         for q, size, away in itertools.product((viewer.q, *states), SIZES, sides):
             viewer.show(q)
-            labels.look_from(viewer.scene.fitted(size, away))
+            labels.look_from(viewer.scene.fitted_camera(size, away))
             motors = [label for label in labels.labels.values() if label.text.endswith(".motor")]
             anchors = labels.camera.pixels(np.array([label.point for label in motors]))
             for label, anchor in zip(motors, anchors, strict=True):
@@ -84,7 +84,7 @@ def test_the_whole_machine_is_in_the_fitted_picture_and_fills_it(
     name: str, size: tuple[float, float]
 ) -> None:
     with shown(model(name)) as viewer:
-        camera = viewer.scene.fitted(size)
+        camera = viewer.scene.fitted_camera(size)
         share = np.abs(camera.pixels(viewer.scene.points)).max(axis=0) / (0.5 * np.array(size))
         assert share.max() <= 1.0
         assert share.max() > 0.6
@@ -132,10 +132,10 @@ def test_neighbors_are_apart_on_one_floor_and_labels_keep_off_their_motors() -> 
             places = neighbor._scene.points + neighbor.offset
             spans.append((float((places @ right).min()), float((places @ right).max())))
             assert places[:, 2].min() == pytest.approx(own[:, 2].min(), abs=1e-9)
-            inside = np.abs(viewer.scene.fitted().pixels(places)).max(axis=0)
+            inside = np.abs(viewer.scene.fitted_camera().pixels(places)).max(axis=0)
             assert (inside <= [480.0, 400.0]).all()
         assert spans[0][1] < spans[1][0]
-        viewer.scene.labels.look_from(viewer.scene.fitted())
+        viewer.scene.labels.look_from(viewer.scene.fitted_camera())
         motors = np.concatenate([item._scene.obstacles()[0] + item.offset for item in (first,)])
         seen = viewer.scene.labels.camera.pixels(motors)
         for box in boxes(viewer.scene.labels):

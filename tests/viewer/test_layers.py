@@ -157,8 +157,8 @@ def test_legends_say_the_largest_force_of_motors_of_each_unit() -> None:
     with shown(polar, layers=Layers(forces=True)) as viewer:
         assert viewer.forces._legend.content.endswith("motors, at rest, up to 13 N m and 0 N")
     points = cloud(polar, ("platform.x", "platform.y"), "force")
-    reach = np.linalg.norm(points.places, axis=1)
-    turn, push = (np.abs(points.places[:, i]) / reach for i in (0, 1))
+    reach = np.linalg.norm(points.tool_positions, axis=1)
+    turn, push = (np.abs(points.tool_positions[:, i]) / reach for i in (0, 1))
     assert points.values == pytest.approx(turn * (30 * reach + 1), rel=1e-6, abs=1e-9)
     largest = float(points.legend.rpartition("other motors up to ")[2].removesuffix(" N"))
     assert "largest motor force at rest, N m; other motors" in points.legend
@@ -265,9 +265,11 @@ def test_points_of_a_slice_are_tools_and_their_colours_what_is_measured_there(
     five_bar: tl.Model, coloring: str
 ) -> None:
     points = cloud(five_bar, ("platform.x", "platform.y"), coloring)
-    for i in range(0, len(points.places), len(points.places) // 7):
-        q = five_bar.platform.evaluate(points.places[i, :2]).q
-        assert machine_geometry(five_bar, q).tool[0] == pytest.approx(points.places[i], abs=PLACE)
+    for i in range(0, len(points.tool_positions), len(points.tool_positions) // 7):
+        q = five_bar.platform.evaluate(points.tool_positions[i, :2]).q
+        assert machine_geometry(five_bar, q).tool[0] == pytest.approx(
+            points.tool_positions[i], abs=PLACE
+        )
         if coloring == "conditioning":
             at = singularities(five_bar, q[None])
             assert points.values[i] == pytest.approx(
@@ -275,16 +277,18 @@ def test_points_of_a_slice_are_tools_and_their_colours_what_is_measured_there(
             )
         if coloring == "force":
             rest = np.zeros(2)
-            needed = five_bar.platform.inverse_dynamics(points.places[i, :2], rest, rest, start=q)
+            needed = five_bar.platform.inverse_dynamics(
+                points.tool_positions[i, :2], rest, rest, start=q
+            )
             assert points.values[i] == pytest.approx(np.abs(needed.force).max(), rel=ALIKE)
-    assert len(points.colors) == len(points.places) > 500
+    assert len(points.colors) == len(points.tool_positions) > 500
 
 
 def test_a_slice_goes_through_the_pose_shown() -> None:
     model = tl.Model(tl.load("delta"))
     q = model.platform.follow([0.0, 0.0, -0.45]).q
     points = cloud(model, ("platform.x", "platform.y"), "reach", q)
-    assert points.places[:, 2] == pytest.approx(-0.45)
+    assert points.tool_positions[:, 2] == pytest.approx(-0.45)
 
 
 def test_what_is_no_slice_is_refused_with_those_that_are() -> None:
@@ -340,7 +344,7 @@ def test_another_machine_stands_beside_at_the_same_motors(five_bar: tl.Model) ->
         assert motors == pytest.approx(five_bar.actuators.ports.at(viewer.q))
         apart = machine_geometry(longer, ghost.q).tool[0] - viewer.geometry.tool[0]
         assert 1e-3 < np.linalg.norm(apart) < 1e-2
-        assert f"tool {1e3 * np.linalg.norm(apart):.3g} mm" in ghost.words.content
+        assert f"tool {1e3 * np.linalg.norm(apart):.3g} mm" in ghost.caption.content
         assert viewer.server.scene.get_handle_by_name("/compared/link_1").position == pytest.approx(
             machine_geometry(longer, ghost.q).origins[
                 0, machine_geometry(longer, ghost.q).shape.index["link_1"]

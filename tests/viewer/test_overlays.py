@@ -20,7 +20,7 @@ def test_an_ellipsoid_has_the_mass_center_and_the_inertia_of_its_body() -> None:
     assert item.mass == pytest.approx(m)
     assert m * item.center == pytest.approx([hx, hy, hz])
     # second moments of a uniform ellipsoid: m a^2 / 5 along each half axis
-    along = item.mass / 5.0 * item.rotation @ np.diag(item.half_axes**2) @ item.rotation.T
+    along = item.mass / 5.0 * item.rotation @ np.diag(item.semi_axes**2) @ item.rotation.T
     offset = item.mass * np.outer(item.center, item.center)
     second = along + offset
     inertia = np.trace(second) * np.eye(3) - second
@@ -39,8 +39,8 @@ def test_a_slender_rod_has_its_mass_center_on_its_line() -> None:
     m, h, J = (mechanism.value(x) for x in rod.lower.parameters)
     assert item.center == pytest.approx([0.0, 0.0, h / m])
     # a line of uniform ellipsoid density: J = m c^2 / 5 + m s^2
-    assert m * item.half_axes[2] ** 2 / 5 + m * (h / m) ** 2 == pytest.approx(J)
-    assert item.half_axes[:2] == pytest.approx([0.0, 0.0])
+    assert m * item.semi_axes[2] ** 2 / 5 + m * (h / m) ** 2 == pytest.approx(J)
+    assert item.semi_axes[:2] == pytest.approx([0.0, 0.0])
 
 
 def test_axes_of_joints_are_those_of_the_file() -> None:

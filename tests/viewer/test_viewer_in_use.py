@@ -102,7 +102,7 @@ def test_every_rod_motor_and_platform_is_seen_at_three_poses(page: Page, show, n
 
 def scene_nodes(viewer: Viewer) -> list[tuple[str, object]]:
     """Meshes of the machine by their paths."""
-    return [(node.name, node) for node in viewer.scene._drawn.values()]
+    return [(node.name, node) for node in viewer.scene._mesh_nodes.values()]
 
 
 def loop(model: tl.Model) -> Playback:

@@ -41,7 +41,7 @@ from tauloop.mechanism.suggestions import suggestion
 COMMAND_ENTRY_POINTS = "tauloop.commands"
 
 
-#: Options that print the help.
+#: Settings of commands: names of the option that prints the help.
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -52,24 +52,26 @@ class Quick:
         """Return options and arguments, including ``--help``."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in params:
-            vars(parameter).setdefault("process_value", functools.partial(_processed, parameter))
+            vars(parameter).setdefault(
+                "process_value", functools.partial(_converted_value, parameter)
+            )
         return params
 
 
-def _processed(parameter: Any, ctx: Any, value: Any) -> Any:
-    """Return the value of a parameter, as Typer does.
+def _converted_value(parameter: Any, ctx: Any, value: Any) -> Any:
+    """Return the value of a parameter, converted as Typer does.
 
     Missing values, text, numbers and enumerations are converted here, other types by Typer.
     """
-    descriptor = getattr(parameter, "type_descriptor", None)  # since 0.29
+    descriptor = getattr(parameter, "type_descriptor", None)  # since Typer 0.29
     kind = descriptor.annotation if descriptor is not None and not descriptor.is_ranged else None
-    missing = value is None and descriptor is not None and not parameter.required
-    if missing:
+    is_missing = value is None and descriptor is not None and not parameter.required
+    if is_missing:
         value = () if parameter.multiple or parameter.nargs == -1 else None
     elif isinstance(value, str) and (kind in (int, float) or isinstance(kind, enum.EnumType)):
         with suppress(ValueError):
             value = kind(value)
-    if not missing and (value is None or type(value) is not kind):
+    if not is_missing and (value is None or type(value) is not kind):
         return type(parameter).process_value(parameter, ctx, value)
     return parameter.callback(ctx, parameter, value) if parameter.callback else value
 
@@ -119,7 +121,7 @@ def _first_word(machine: Annotated[str, typer.Argument(autocompletion=machines)]
 
 
 class LazyGroup(Quick, TyperGroup):
-    """Commands that are imported when they are used, because pictures and tables import slowly.
+    """A group of commands, each of which is imported when it is used, because imports are slow.
 
     Subclasses define the commands.
     """
@@ -145,12 +147,12 @@ class LazyGroup(Quick, TyperGroup):
             name: entries[name].summary if name in entries else None
             for name in self.list_commands(ctx)
         }
-        light = TyperGroup(
+        unimported = TyperGroup(
             commands={name: TyperCommand(name, help=text) for name, text in summaries.items()}
         )
         return list(
-            light.shell_complete(
-                light.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
+            unimported.shell_complete(
+                unimported.make_context(ctx.info_name, [], resilient_parsing=True), incomplete
             )
         )
 
@@ -158,15 +160,15 @@ class LazyGroup(Quick, TyperGroup):
         """Return the command that the first word names; suggest a command for an unknown word."""
         if args[0] not in self.entries() and not args[0].startswith("-"):
             # Reading the command names of installed packages is slow; only unknown words need it.
-            known = self.list_commands(ctx)
-            if args[0] not in known:
-                hint = suggestion(args[0], known) or f"choose among {', '.join(known)}"
+            commands = self.list_commands(ctx)
+            if args[0] not in commands:
+                hint = suggestion(args[0], commands) or f"choose among {', '.join(commands)}"
                 ctx.fail(f"No such command {args[0]!r}: {hint}")
         is_first_word = ctx.resilient_parsing and len(args) == 1
         if is_first_word and self.path_of(args[0]) in TAKES_MACHINE:
-            single = typer.Typer(add_completion=False)
-            single.command(args[0], cls=FirstWord)(_first_word)
-            return args[0], typer.main.get_command(single), []
+            application = typer.Typer(add_completion=False)
+            application.command(args[0], cls=FirstWord)(_first_word)
+            return args[0], typer.main.get_command(application), []
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -181,7 +183,9 @@ class LazyGroup(Quick, TyperGroup):
                 module = importlib.import_module(f"tauloop.cli.{entry.module}")
         except EngineError as error:
             return _without_extra(cmd_name, error)
-        return built(cmd_name, getattr(module, entry.function), EXAMPLES[self.path_of(cmd_name)])
+        return build_command(
+            cmd_name, getattr(module, entry.function), EXAMPLES[self.path_of(cmd_name)]
+        )
 
 
 def _without_extra(name: str, error: EngineError) -> Any:
@@ -191,10 +195,10 @@ def _without_extra(name: str, error: EngineError) -> Any:
     def command() -> None:
         raise error
 
-    single = typer.Typer(add_completion=False)
+    application = typer.Typer(add_completion=False)
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    single.command(name, context_settings=settings)(reports_errors(command))
-    return typer.main.get_command(single)
+    application.command(name, context_settings=settings)(reports_errors(command))
+    return typer.main.get_command(application)
 
 
 class Subgroup(LazyGroup):
@@ -257,14 +261,14 @@ class PaperGroup(LazyGroup):
         if point is None:
             return ctx.fail(f"paper {cmd_name} is not installed: {PAPER_REMEDY}")
         module = importlib.import_module(point.module)
-        return built(cmd_name, getattr(module, entry.function))
+        return build_command(cmd_name, getattr(module, entry.function))
 
     format_commands = Subgroup.format_commands
     _commands = PAPER.commands
 
 
 class TopLevel(LazyGroup):
-    """All commands and groups, including commands of installed packages."""
+    """The top level: all commands and groups, including commands of installed packages."""
 
     def entries(self) -> Mapping[str, CommandEntry | CommandGroup]:
         """Return Tauloop's own commands and groups."""
@@ -280,19 +284,19 @@ class TopLevel(LazyGroup):
         Returns:
             The arguments that the parser did not use.
         """
-        words, pairs = renewed(args)
+        words, renamings = renew_command_line(args)
         if not ctx.resilient_parsing:
-            for old, new in dict.fromkeys(pairs):
+            for old, new in dict.fromkeys(renamings):
                 release = f"Tauloop {deprecated.REMOVED_IN}"
                 text = f"warning: {old} is deprecated and will be removed in {release}: use {new}"
                 typer.echo(text, err=True)
-            if pairs:
-                _require_one_name(ctx, words, pairs)
+            if renamings:
+                _require_one_name(ctx, words, renamings)
         return list(super().parse_args(ctx, words))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands and groups, including those of installed packages."""
-        return [*self.entries(), *_others()]
+        return [*self.entries(), *_plugin_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command or group with a name, or None."""
@@ -300,15 +304,15 @@ class TopLevel(LazyGroup):
             return PaperGroup()
         if cmd_name in self.entries():
             return super().get_command(ctx, cmd_name)
-        others = _others()
-        return built(cmd_name, others[cmd_name].load()) if cmd_name in others else None
+        plugins = _plugin_commands()
+        return build_command(cmd_name, plugins[cmd_name].load()) if cmd_name in plugins else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands without importing them."""
         groups = {**COMMAND_GROUPS, "paper": PAPER}
-        others = {
+        plugins = {
             name: f"Command of {entry.dist.name}."
-            for name, entry in _others().items()
+            for name, entry in _plugin_commands().items()
             if entry.dist
         }
         for title, entries in HELP_SECTIONS.items():
@@ -316,9 +320,9 @@ class TopLevel(LazyGroup):
                 formatter.write_dl([_line(name, entry) for name, entry in entries.items()])
         with formatter.section("Groups"):
             formatter.write_dl([_line(name, entry) for name, entry in groups.items()])
-        if others:
+        if plugins:
             with formatter.section("Others"):
-                formatter.write_dl([*others.items()])
+                formatter.write_dl([*plugins.items()])
 
 
 def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
@@ -328,19 +332,19 @@ def _line(name: str, entry: CommandEntry | CommandGroup) -> tuple[str, str]:
     return name, f"{entry.summary.removesuffix('.')}: {', '.join(entry.commands)}."
 
 
-def _others() -> dict[str, Any]:
+def _plugin_commands() -> dict[str, Any]:
     """Return the entry points of the commands of other installed packages, by name."""
     points = installed_plugins(COMMAND_ENTRY_POINTS)
     names = sorted({*points} - {*TOP_LEVEL, PAPER_ENTRY_POINT})
     return {name: points[name] for name in names}
 
 
-def built(name: str, function: Any, example: str = "") -> Any:
-    """Return the command that calls a function; its help ends with an example."""
-    single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
+def build_command(name: str, function: Any, example: str = "") -> Any:
+    """Return the command that calls a function; the help of the command ends with the example."""
+    application = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
     epilog = f"Example: tauloop {example}" if example else None
-    single.command(name, cls=QuickCommand, epilog=epilog)(function)
-    return typer.main.get_command(single)
+    application.command(name, cls=QuickCommand, epilog=epilog)(function)
+    return typer.main.get_command(application)
 
 
 @functools.cache
@@ -364,16 +368,20 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    """Print the version and exit if it is requested."""
+    if is_requested:
         typer.echo(f"tauloop {tauloop.__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _frame(
+def _top_level_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Define the options of the top level."""
@@ -398,41 +406,41 @@ def _examples() -> dict[str, str]:
 EXAMPLES: Mapping[str, str] = _examples()
 
 
-def renewed(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+def renew_command_line(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     """Return a command line with current names, and the pairs of replaced and new names.
 
     Args:
         words: the words of a command line of any version, without ``tauloop``.
     """
     old = _old_command(words)
-    replaced: list[tuple[str, str]] = []
+    renamings: list[tuple[str, str]] = []
     new_words = list(words)
     if old:
         new = deprecated.COMMANDS[old]
         new_words = [*new.split(), *words[1:]]
-        replaced.append((f"tauloop {old}", f"tauloop {new}"))
+        renamings.append((f"tauloop {old}", f"tauloop {new}"))
     path = command_words(new_words)
     if not path:
-        return new_words, replaced
+        return new_words, renamings
     first = len(path.split())
-    options, pairs = _renewed_options(new_words[first:], _option_table(path, old, words))
-    return [*new_words[:first], *options], replaced + pairs
+    options, option_renamings = _renew_options(new_words[first:], _option_table(path, old, words))
+    return [*new_words[:first], *options], renamings + option_renamings
 
 
-def _require_one_name(ctx: Any, words: Sequence[str], pairs: Sequence[tuple[str, str]]) -> None:
-    """Refuse an old option next to the new one, unless the option can be repeated."""
+def _require_one_name(ctx: Any, words: Sequence[str], renamings: Sequence[tuple[str, str]]) -> None:
+    """Reject an old option in addition to the new one, unless the option can be repeated."""
     path = command_words(words)
     if not path:
         return
-    once = {
+    unrepeatable = {
         name
         for item in find_command(path).params
         if getattr(item, "multiple", None) is False
         for name in item.opts
     }
     names = [word.partition("=")[0] for word in _before_separator(words)]
-    for old, new in dict.fromkeys(pairs):
-        if new in once and names.count(new) > 1:
+    for old, new in dict.fromkeys(renamings):
+        if new in unrepeatable and names.count(new) > 1:
             ctx.fail(f"{old} is the old name of {new}, which is also given: give only {new}")
 
 
@@ -451,8 +459,8 @@ def _old_command(words: Sequence[str]) -> str:
     if len(words) == 1 or words[1] in ("-h", "--help"):
         return ""
     commands = COMMAND_GROUPS[name].commands
-    is_meant = words[1] not in commands and not suggestion(words[1], commands)
-    return name if is_meant else ""
+    is_old_command = words[1] not in commands and not suggestion(words[1], commands)
+    return name if is_old_command else ""
 
 
 def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str]:
@@ -465,46 +473,48 @@ def _option_table(path: str, old: str, words: Sequence[str]) -> Mapping[str, str
     command_line = " ".join(words).replace("=", " ")
     for key, options in deprecated.OPTIONS.items():
         name, dash, condition = key.partition(" --")
-        is_given = not dash or f"--{condition}" in command_line
-        if name in (path, old) and name and is_given:
+        applies = not dash or f"--{condition}" in command_line
+        if name in (path, old) and name and applies:
             table |= options
     return table
 
 
-def _renewed_options(
+def _renew_options(
     words: Sequence[str], table: Mapping[str, str]
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return options and arguments with current names, and the pairs of replaced and new names."""
     renewed_words: list[str] = []
     arguments: list[str] = []
-    pairs: list[tuple[str, str]] = []
+    renamings: list[tuple[str, str]] = []
     before_separator = _before_separator(words)
-    rest = iter(before_separator)
-    for word in rest:
+    remaining = iter(before_separator)
+    for word in remaining:
         name, equals, value = _option_parts(word, table)
         new = table.get(name) if name.startswith("-") else None
         if new is None or new == name:
             renewed_words.append(word)
             continue
         is_argument = not new.startswith("-")
+        # an entry such as "--backlash *1e-6" also scales the value
         new, _, factor = new.partition(" *")
         if not equals and (factor or is_argument):
-            following = next(rest, None)
-            if following is None:
+            next_word = next(remaining, None)
+            if next_word is None:
                 renewed_words.append(name if is_argument else new)
                 continue
-            value, equals = following, "="
+            value = next_word
+            equals = "="
         # `convert --out` named the machine file in earlier versions; now it names the picture.
         if is_argument and name == "--out" and value.endswith(FIGURE.endings):
             renewed_words += [name, value]
         elif is_argument:
             arguments.append(value)
-            pairs.append((name, f"the argument {new}"))
+            renamings.append((name, f"the argument {new}"))
         else:
             value = _scaled(value, float(factor)) if factor else value
             renewed_words.append(f"{new}{equals}{value}")
-            pairs.append((name, new))
-    return [*renewed_words, *arguments, *words[len(before_separator) :]], pairs
+            renamings.append((name, new))
+    return [*renewed_words, *arguments, *words[len(before_separator) :]], renamings
 
 
 def _option_parts(word: str, table: Mapping[str, str]) -> tuple[str, str, str]:

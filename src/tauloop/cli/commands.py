@@ -14,11 +14,11 @@ class CommandEntry(NamedTuple):
     """A command: it parses its arguments, calls one function, and prints the result.
 
     Attributes:
-        module: its module below `tauloop.cli`.
-        function: its function in this module.
-        summary: its line in the list of commands.
-        python: the Python functions that it calls; the first has the same meaning as the command;
-            empty for a command without a counterpart.
+        module: module of the command below `tauloop.cli`.
+        function: name of the command's function in this module.
+        summary: line of the command in the help.
+        python: Python functions that the command calls. The first has the same meaning as the
+            command; empty for a command without a counterpart in Python.
     """
 
     module: str
@@ -31,8 +31,8 @@ class CommandGroup(NamedTuple):
     """Commands that share their first word; the word alone prints their help.
 
     Attributes:
-        summary: its line in the list of commands.
-        commands: its commands by name.
+        summary: line of the group in the help.
+        commands: commands of the group by name.
     """
 
     summary: str
@@ -57,7 +57,7 @@ PLAN = CommandGroup(
         "transfer": CommandEntry(
             "plan.transfer",
             "transfer",
-            "Plan the best motion between two poses; its path is free.",
+            "Plan the optimal path and motion between two poses.",
             ("tl.plan_transfer",),
         ),
         "cycle": CommandEntry(
@@ -276,7 +276,7 @@ HELP_SECTIONS: Mapping[str, Mapping[str, CommandEntry | CommandGroup]] = {
         ),
     },
 }
-#: The groups, below the sections; their names are nouns.
+#: The groups, which the help lists below the sections. Their names are nouns.
 COMMAND_GROUPS: Mapping[str, CommandGroup] = {
     "control": CommandGroup(
         "Sampled control of a machine.",
@@ -421,7 +421,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "link-parameters": CommandEntry(
                 "model.link_parameters",
                 "link_parameters",
-                "Bound masses and centers of links from identified parameters.",
+                "Bound masses and mass centers of links from identified parameters.",
                 ("tl.link_parameters",),
             ),
         },
@@ -520,7 +520,8 @@ TOP_LEVEL: Mapping[str, CommandEntry | CommandGroup] = {
 }
 
 
-def _flat() -> dict[str, CommandEntry]:
+def _commands_by_path() -> dict[str, CommandEntry]:
+    """Return the commands of the top level and of all groups, each by its path."""
     commands: dict[str, CommandEntry] = {}
     for name, entry in TOP_LEVEL.items():
         if isinstance(entry, CommandEntry):
@@ -531,4 +532,4 @@ def _flat() -> dict[str, CommandEntry]:
 
 
 #: All commands by their path, such as ``plan stroke``.
-COMMANDS: Mapping[str, CommandEntry] = _flat()
+COMMANDS: Mapping[str, CommandEntry] = _commands_by_path()

@@ -126,7 +126,7 @@ class ImportArguments:
         typer.Option(
             "--package-folder",
             metavar="FOLDER",
-            help="Folder of packages or models that a URDF, SDF or xacro names. May be repeated.",
+            help="Folder of packages or models to which a URDF, SDF or xacro refers. May be repeated.",
         ),
     ] = None
 
@@ -182,7 +182,7 @@ WithinLimitsOption = Annotated[
     ),
 ]
 
-#: Text instead of a number, for which Typer would import Pydantic (0.1 s).
+#: Its type is text, because Typer would import Pydantic for a number (0.1 s).
 WorkersOption = Annotated[
     str,
     typer.Option(
@@ -227,20 +227,22 @@ def load_model(
         from tauloop.compiler.c.calling.evaluator import default_evaluator
 
         options["evaluator"] = default_evaluator(threads=count)
-    return announced(Model(load_machine(name, arguments), **options), within_limits)
+    model = Model(load_machine(name, arguments), **options)
+    print_notes(model, within_limits)
+    return model
 
 
 def thread_count(text: str) -> int:
     """Return the value of ``--workers`` as a number."""
     if not (text.isdecimal() and int(text) > 0):
         raise InputError.of(
-            "--workers", f"{text!r} is not a number of workers", "give 1, 2 or more"
+            "--workers", f"{text!r} is not a number of workers", "give a whole number above zero"
         )
     return int(text)
 
 
-def announced(model: Model, within_limits: bool = False) -> Model:
-    """Print notes if the reference pose was replaced or is beyond a stop, and return the model.
+def print_notes(model: Model, within_limits: bool = False) -> None:
+    """Print notes if the reference pose was replaced or is beyond a stop.
 
     Args:
         model: the machine.
@@ -257,7 +259,6 @@ def announced(model: Model, within_limits: bool = False) -> Model:
         *(f"reference pose: {item}" for item in model.limits.beyond(model.assembly.q)),
     ):
         screen.print(f"note: {note}")
-    return model
 
 
 def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
@@ -268,7 +269,7 @@ def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
         texts: assignments such as ``arm_length=0.3 m``; values without a unit are in SI units.
 
     Raises:
-        InputError: names that are not parameters, or values with a wrong dimension.
+        InputError: a name is not a parameter, or a value has a wrong dimension.
     """
     from tauloop.common.options import pairs
     from tauloop.mechanism.description.units import parse_unit, quantity
@@ -287,26 +288,24 @@ def _with_values(mechanism: Mechanism, texts: list[str]) -> Mechanism:
 
 
 def _names(option_name: str, text: str | None) -> tuple[str, ...]:
-    """Return the names in a text, which commas separate; empty for None."""
+    """Return the names in a text, in which commas separate them; an empty tuple for None."""
     if text is None:
         return ()
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise InputError.of(
-            option_name, f"{text!r} has an empty name", "separate names by single commas"
+            option_name, f"{text!r} has an empty name", "separate names with single commas"
         )
     return names
 
 
 def _vector(text: str) -> tuple[float, ...]:
-    """Return three finite numbers separated by commas."""
+    """Return the three components of ``--gravity`` in m/s^2, from a text with commas."""
     from tauloop.mechanism.description.units import ACCELERATION, quantities_reader
 
     numbers = quantities_reader("--gravity", ACCELERATION)(text)
     if len(numbers) != 3:
-        what, remedy = (
-            f"{text!r} is not three finite numbers",
-            "give x, y, z in m/s^2, such as 0,0,-9.81",
-        )
+        what = f"{text!r} is not three finite numbers"
+        remedy = "give x, y, z in m/s^2, such as 0,0,-9.81"
         raise InputError.of("--gravity", what, remedy)
     return numbers

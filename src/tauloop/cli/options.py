@@ -5,9 +5,9 @@ A parameter of a command whose annotation is a dataclass is replaced by its fiel
     @command(json_file=RESULT)
     def verify(machine: MachineArgument, options: VerifyOptions) -> None: ...
 
-`spread` turns the field ``massless_rods`` into ``--massless-rods``, with its text below
-"Attributes:" in the docstring as help. `gathered` creates the options object from the command's
-arguments. A field's type determines the form of its option:
+`option_parameters` turns the field ``massless_rods`` into ``--massless-rods``, with its text below
+"Attributes:" in the docstring as help. `options_from_arguments` creates the options object from the
+command's arguments. A field's type determines the form of its option:
 
 - bool: a flag (``--no-...`` if the default is true);
 - text, number, path or enumeration: one value;
@@ -47,9 +47,10 @@ def options_class(annotation: Any) -> type | None:
     return None
 
 
-def spread(options: type) -> list[inspect.Parameter]:
+def option_parameters(options: type) -> list[inspect.Parameter]:
     """Return the parameters of a command for the fields of an options class."""
-    texts, hints = described(options), get_type_hints(options, include_extras=True)
+    texts = described(options)
+    hints = get_type_hints(options, include_extras=True)
     parameters: list[inspect.Parameter] = []
     # Fields of the class itself come before inherited fields.
     for item in sorted(fields(options), key=lambda item: item.name not in options.__annotations__):
@@ -58,35 +59,41 @@ def spread(options: type) -> list[inspect.Parameter]:
             continue
         inner = _inner(spec, hints[item.name])
         if inner is not None:
-            parameters += spread(inner)
+            parameters += option_parameters(inner)
             continue
         annotation = hints[item.name]
         if get_origin(annotation) is not Annotated:
             annotation = _annotated(item, annotation, spec, texts.get(item.name, ""))
-        keyword = inspect.Parameter.KEYWORD_ONLY
         default = _default(item)
         if spec.named:
             default = next((name for name in spec.named if spec.named[name] == default), None)
         elif not isinstance(default, (*_PLAIN, enum.Enum)) or spec.read is not None:
             default = None
         parameters.append(
-            inspect.Parameter(item.name, keyword, default=default, annotation=annotation)
+            inspect.Parameter(
+                item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+            )
         )
     return parameters
 
 
-def gathered(options: type, arguments: dict[str, Any]) -> Any:
-    """Return the options object of a command's arguments, and remove these arguments."""
+def options_from_arguments(options: type, arguments: dict[str, Any]) -> Any:
+    """Return the options object of a command's arguments, and remove these from `arguments`.
+
+    Raises:
+        InputError: a required option is missing or values are wrong; all problems are listed.
+    """
     hints = get_type_hints(options)
     values: dict[str, Any] = {}
-    problems, result = Problems(), None
+    problems = Problems()
+    result = None
     for item in fields(options):
         spec = _option_of(item)
         if spec.flag == "":
-            continue  # an argument with this name belongs to another option
+            continue  # not an option; an argument with this name belongs to another field
         with problems.collecting(InputError):
             if (inner := _inner(spec, hints[item.name])) is not None:
-                values[item.name] = gathered(inner, arguments)
+                values[item.name] = options_from_arguments(inner, arguments)
             elif item.name in arguments and (value := arguments.pop(item.name)) is not None:
                 values[item.name] = _read(item.name, spec, hints[item.name], value)
             elif _default(item) is MISSING:
@@ -129,26 +136,27 @@ def _inner(spec: Option, annotation: Any) -> type | None:
 
 
 def _flag(name: str) -> str:
+    """Return the option name of a field."""
     return f"--{name.replace('_', '-')}"
 
 
 def _option_of(item: Field[Any]) -> Option:
+    """Return the `Option` of a field, with defaults if the field was not created by `option`."""
     return item.metadata.get(KEY) or Option()
 
 
 def _default(item: Field[Any]) -> Any:
+    """Return the default of a field; MISSING if it is required."""
     return item.default_factory() if item.default_factory is not MISSING else item.default
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
+    """Return the types of a union without None, or the annotation as the only type."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    union = get_origin(annotation) in (Union, types.UnionType)
-    return (
-        tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
-        if union
-        else (annotation,)
-    )
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return (annotation,)
+    return tuple(kind for kind in get_args(annotation) if kind is not types.NoneType)
 
 
 def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> Any:
@@ -161,15 +169,15 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         text: description of the field.
     """
     flag = spec.flag or _flag(item.name)
-    help_ = text[:1].upper() + text[1:]
+    help_text = text[:1].upper() + text[1:]
     if limits := ", ".join((*spec.choices, *spec.named)) or spec.limits:
-        help_ = f"{help_.removesuffix('.')}: {limits}."
+        help_text = f"{help_text.removesuffix('.')}: {limits}."
     kind = _members(annotation)[0]
     metavar = spec.metavar
     if spec.named:
-        shown: Any = str if _default(item) is not None else str | None
+        option_type: Any = str if _default(item) is not None else str | None
     elif spec.read is None and kind is bool:
-        shown = bool
+        option_type = bool
         if _default(item) is True and "/" not in flag:
             flag = f"{flag}/--no-{flag.removeprefix('--')}"
     elif (
@@ -177,20 +185,20 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
         and isinstance(kind, type)
         and (kind in _PLAIN or issubclass(kind, enum.Enum))
     ):
-        shown = kind if _default(item) is not None else kind | None
+        option_type = kind if _default(item) is not None else kind | None
     elif spec.repeated or _is_repeated(kind, spec):
-        shown = list[Path] | None if get_args(kind)[:1] == (Path,) else list[str] | None
+        option_type = list[Path] | None if get_args(kind)[:1] == (Path,) else list[str] | None
         metavar = metavar or ("NAME=VALUE" if _is_mapping(kind) else None)
-        help_ += " May be repeated."
+        help_text += " May be repeated."
     else:
-        shown = str | None
-    default = "" if spec.named else _default_text(spec, _default(item), help_)
+        option_type = str | None
+    default = "" if spec.named else _default_text(spec, _default(item), help_text)
     names = COMPLETIONS.get(spec.names)
     return Annotated[
-        shown,
+        option_type,
         typer.Option(
             *flag.split(),
-            help=help_,
+            help=help_text,
             metavar=metavar,
             show_default=default or True,
             autocompletion=names,
@@ -198,11 +206,11 @@ def _annotated(item: Field[Any], annotation: Any, spec: Option, text: str) -> An
     ]
 
 
-def _default_text(spec: Option, default: Any, help_: str) -> str:
+def _default_text(spec: Option, default: Any, help_text: str) -> str:
     """Return the text of a default in SI units; "" if Typer or the help already states it."""
     values = default if isinstance(default, tuple) else (default,)
     is_known = spec.read is None and isinstance(default, (*_PLAIN, enum.Enum))
-    is_stated = "without" in help_ or "default:" in help_
+    is_stated = "without" in help_text or "default:" in help_text
     is_plain = all(isinstance(value, str | int | float) and value != inf for value in values)
     if is_known or is_stated or not is_plain:
         return ""
@@ -210,11 +218,13 @@ def _default_text(spec: Option, default: Any, help_: str) -> str:
 
 
 def _is_mapping(kind: Any) -> bool:
+    """Return whether a type is a mapping."""
     origin = get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
 def _is_repeated(kind: Any, spec: Option) -> bool:
+    """Return whether a type makes an option repeatable: a mapping, or a tuple without numbers."""
     numbers = get_args(kind)[:1] in ((int,), (float,))
     return spec.read is None and (_is_mapping(kind) or (get_origin(kind) is tuple and not numbers))
 
@@ -244,18 +254,23 @@ def _value(name: str, annotation: Any, value: Any) -> Any:
         # Imported here because it needs NumPy, which most options do not need.
         from tauloop.common.options import pairs_reader
 
-        number, pairs = get_args(kind)[1], pairs_reader(name)(value)
-        return (
-            {key: _number(name, number, text) for key, text in pairs.items()}
-            if number in (int, float)
-            else pairs
-        )
+        pairs = pairs_reader(name)(value)
+        value_type = get_args(kind)[1]
+        if value_type not in (int, float):
+            return pairs
+        return {key: _number(name, value_type, text) for key, text in pairs.items()}
     return value
 
 
 def _number(name: str, kind: Callable[[str], Any], text: str) -> Any:
+    """Return the number of a text.
+
+    Raises:
+        InputError: the text is not a number of this type.
+    """
     try:
         return kind(text)
     except ValueError:
-        what = f"{text.strip()!r} is not a {'whole ' if kind is int else ''}number"
+        noun = "whole number" if kind is int else "number"
+        what = f"{text.strip()!r} is not a {noun}"
         raise InputError.of(name, what, "give numbers separated by commas") from None

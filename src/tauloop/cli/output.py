@@ -1,4 +1,4 @@
-"""Output of all commands: consoles, JSON, errors as text or JSON, exit codes."""
+"""Output of all commands: text, JSON, files, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tauloop.cli.options import annotated_flag, flags, gathered, options_class, spread
+from tauloop.cli.options import (
+    annotated_flag,
+    flags,
+    option_parameters,
+    options_class,
+    options_from_arguments,
+)
 from tauloop.cli.outputs import FileKind, chosen_files, out_option
 from tauloop.cli.terminal.screen import SHARED_OPTIONS, Screen, bar, is_json, is_quiet, json_text
+from tauloop.common.counts import counted
 from tauloop.common.errors import (
     InputError,
     Problem,
@@ -61,7 +68,7 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print problems only: no tables, notes, progress.")
 ]
 
-#: Options of every command, which commands need not take as parameters.
+#: Options of every command; a command does not need a parameter for them.
 _SHARED: Mapping[str, Any] = {
     "as_json": JsonOption,
     "quiet": QuietOption,
@@ -79,11 +86,11 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def any_ending(_: Path) -> None:
-    """Return None: files of every extension are valid."""
+    """Accept a file with any extension."""
 
 
 def folder(path: Path) -> Problem | None:
-    """Return what is wrong with a folder for files, or None."""
+    """Return the problem that prevents writing files into a folder, or None."""
     return unwritable_folder(path)
 
 
@@ -109,14 +116,16 @@ def writes(
             problems = Problems()
             for name, path in paths.items():
                 problem = files[name](path)
-                problems += [problem] if problem else []
+                if problem:
+                    problems.append(problem)
             if paths:
                 with problems.collecting(InputError):
                     require_writable(
                         *(path for name, path in paths.items() if files[name] is not folder)
                     )
             problem = also(kwargs)
-            problems += [problem] if problem else []
+            if problem:
+                problems.append(problem)
             InputError.raise_if_any(problems)
             accepted = {name: value for name, value in kwargs.items() if name in parameters}
             command(*args, **accepted)
@@ -128,7 +137,7 @@ def writes(
 
 
 def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
-    """Return a log file and the function that writes it."""
+    """Return the path of a log file and the function that writes it."""
 
     def write(path: Path) -> None:
         from tauloop.logs import write_log
@@ -139,7 +148,7 @@ def log_file(path: Path | None, log: Callable[[], Any]) -> Written:
 
 
 def map_file(path: Path | None, result: Any) -> Written:
-    """Return a NetCDF file and the function that writes the data of a map."""
+    """Return the path of a NetCDF file and the function that writes the data of a map."""
 
     def write(path: Path) -> None:
         write_file(path, lambda temporary: result.data.to_netcdf(temporary, engine="scipy"))
@@ -148,7 +157,7 @@ def map_file(path: Path | None, result: Any) -> Written:
 
 
 def machine_file(path: Path | None, mechanism: Callable[[], Any]) -> Written:
-    """Return a machine file (YAML) and the function that writes it."""
+    """Return the path of a machine file (YAML) and the function that writes it."""
 
     def write(path: Path) -> None:
         # Imported here because it is slow to import and rarely needed.
@@ -163,12 +172,12 @@ def machine_file(path: Path | None, mechanism: Callable[[], Any]) -> Written:
 
 
 def text_file(path: Path | None, text: Callable[[], str]) -> Written:
-    """Return a text file and the function that writes it; the text is created when it is needed."""
+    """Return the path of a text file and the function that creates the text and writes it."""
     return path, lambda path: write_text(path, text())
 
 
 def require_limits(result: Any, within_limits: bool) -> None:
-    """Reject a result beyond a stop if it must be within limits.
+    """Reject a result beyond a stop of the machine if `within_limits` is true.
 
     Raises:
         PoseError: coordinates are beyond a stop; the message states by how much, and where.
@@ -187,7 +196,9 @@ def finish(
     within_limits: bool = False,
     written: Iterable[Path] = (),
 ) -> None:
-    """Write a result's files, draw it, print it as JSON or tables; exit with 1 if it is doubtful.
+    """Write and print a result, and exit with code 1 if it is doubtful.
+
+    The files are written and the figure is drawn first; then tables or JSON are printed.
 
     The JSON file of `--out` contains the whole result, with the record for `tauloop report`. A
     quiet command prints only the reasons for doubt, on standard error.
@@ -205,18 +216,22 @@ def finish(
         PoseError: the result is beyond a stop and must be within limits.
     """
     require_limits(result, within_limits)
-    omitted = _omitted(result)
-    shown = result
+    omitted = _omitted_forces(result)
+    # The tables do not repeat the omitted forces, which have their own lines.
+    tabulated_result = result
     if isinstance(result, Result) and omitted:
         result = replace(result, diagnostics=(*result.diagnostics, *omitted))
     parts = parts_of(result)
     figure = figure or SHARED_OPTIONS.get().get("figure")
     json_file = SHARED_OPTIONS.get().get("json_file")
-    drawn = _drawn(parts, result, figure, draw) if figure is not None else ()
+    figure_files = () if figure is None else _draw_figures(parts, result, figure, draw)
     requested = [(path, write) for path, write in files if path is not None]
     for path, write in requested:
-        write_text(path, write) if isinstance(write, str) else write(path)
-    outputs = [*drawn, *written, *(path for path, _ in requested)]
+        if isinstance(write, str):
+            write_text(path, write)
+        else:
+            write(path)
+    outputs = [*figure_files, *written, *(path for path, _ in requested)]
     if json_file is not None:
         from tauloop.display.page_records import page_record
 
@@ -228,7 +243,7 @@ def finish(
     else:
         screen = console()
         for part in parts:
-            for item in part.tables(shown):
+            for item in part.tables(tabulated_result):
                 is_code = isinstance(item, Paragraph) and item.tone == "code"
                 screen.print(_renderable(item), soft_wrap=is_code)
         for diagnostic in omitted:
@@ -247,7 +262,7 @@ def finish(
 
 
 def _renderable(item: Any) -> Any:
-    """Return what Rich renders for a table or a paragraph; other objects are returned unchanged.
+    """Return the Rich object of a table or a paragraph; other objects are returned unchanged.
 
     Rich looks for an attribute that results do not have, and `ReprMixin` would search for similar
     names.
@@ -269,7 +284,7 @@ def _json_data(
     return data
 
 
-def _omitted(result: Any) -> tuple[Diagnostic, ...]:
+def _omitted_forces(result: Any) -> tuple[Diagnostic, ...]:
     """Return a diagnostic for each force that the result needs and the machine file omits."""
     mechanism = LOADED_MACHINE.get()
     if (
@@ -280,11 +295,12 @@ def _omitted(result: Any) -> tuple[Diagnostic, ...]:
         return ()
     from tauloop.mechanism.model import OMITTED_FORCES, omission_diagnostics
 
-    stated = any(item.name.endswith(OMITTED_FORCES) for item in getattr(result, "diagnostics", ()))
-    return () if stated else omission_diagnostics(mechanism)
+    diagnostics = getattr(result, "diagnostics", ())
+    is_reported = any(item.name.endswith(OMITTED_FORCES) for item in diagnostics)
+    return () if is_reported else omission_diagnostics(mechanism)
 
 
-def _drawn(
+def _draw_figures(
     parts: Sequence[ReportPart], result: Any, path: Path, draw: Callable[[], Any] | None
 ) -> tuple[Path, ...]:
     """Draw and write the figures of all parts, and return their paths."""
@@ -292,29 +308,29 @@ def _drawn(
 
     tauloop_parts = [part for part in parts if part.name == part.takes]
     other_parts = [part for part in parts if part not in tauloop_parts]
-    # A derived result class has two parts, its own and its base class's, but only one picture.
+    # A derived result class has its own part and that of its base class, but only one figure.
     drawn_parts = tauloop_parts[:1] + other_parts
-    written = []
+    files: list[Path] = []
     with bar("figure") as progress:
         stages = Stages(progress, 2 * len(drawn_parts))
         for part in drawn_parts:
             if part in other_parts:
-                drawn = part.figure(result)
+                figure = part.figure(result)
             elif draw is not None:
-                drawn = draw()
+                figure = draw()
             else:
-                drawn = _result_figure(tauloop_parts, result)
+                figure = _result_figure(tauloop_parts, result)
             stages.done()
-            if drawn is not None:
+            if figure is not None:
                 is_other = part in other_parts
                 file = path.with_stem(f"{path.stem}-{part.name}") if is_other else path
-                written.append(save_figure(drawn, file))
+                files.append(save_figure(figure, file))
             stages.done()
-    return tuple(written)
+    return tuple(files)
 
 
 def _result_figure(parts: Sequence[ReportPart], result: Any) -> Any:
-    """Return the picture of the first part that has one, or else the picture of `result.plot`."""
+    """Return the figure of the first part that has one; without it, the figure of `result.plot`."""
     for part in parts:
         figure = part.figure(result)
         if figure is not None:
@@ -353,21 +369,27 @@ def command(
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with errors of Tauloop reported as text, or as JSON for `--json`.
 
-    After an error the exit code is 2. A parameter annotated with an options class becomes an option
-    for each field of the class, and an error in a field is reported for its option. Every command
+    After such an error the exit code is 2. A parameter annotated with an options class becomes an
+    option for each field of the class, and an error in a field is reported for its option. Every command
     gets `--json` and `--quiet`, also if the function does not have these parameters, and `--out` if
     it writes files.
 
     Returns:
-        The function with this handling of errors.
+        The command with these options, for Typer.
     """
-    # Evaluated here, where the names of the annotations are known.
+    # Annotations are evaluated now, because Typer would not know their names.
     signature = inspect.signature(command, eval_str=True)
-    classes = {name: options_class(p.annotation) for name, p in signature.parameters.items()}
-    options = {name: kind for name, kind in classes.items() if kind is not None}
+    annotated_classes = {
+        name: options_class(parameter.annotation)
+        for name, parameter in signature.parameters.items()
+    }
+    # classes of options by the parameter of the command
+    options = {name: kind for name, kind in annotated_classes.items() if kind is not None}
     kinds: Mapping[str, FileKind] = getattr(command, "kinds", {})
     also = getattr(command, "also", lambda _: None)
+    # options of every command for which the command has no parameter
     added = {name: item for name, item in _SHARED.items() if name not in signature.parameters}
+    # names of options by parameter or field
     names = {}
     for name, parameter in signature.parameters.items():
         flag = annotated_flag(name, parameter.annotation)
@@ -382,7 +404,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         shared = {name: kwargs.get(name) for name in (*_SHARED, "json_file")}
-        before = SHARED_OPTIONS.set(shared)
+        token = SHARED_OPTIONS.set(shared)
         LOADED_MACHINE.set(None)
         try:
             with solving(InputError), reports_missing_extras():
@@ -395,40 +417,41 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                     shared |= {name: files.get(name) for name in ("figure", "json_file")}
                     accepted = [name for name in kinds if name in signature.parameters]
                     arguments |= {name: files.get(name) for name in accepted}
-                gathered_options = {}
+                command_options = {}
                 for name, kind in options.items():
                     with problems.collecting(InputError):
-                        gathered_options[name] = gathered(kind, arguments)
-                if len(gathered_options) == len(options):
-                    problem = also(arguments | gathered_options)
-                    problems += [problem] if problem else []
+                        command_options[name] = options_from_arguments(kind, arguments)
+                if len(command_options) == len(options):
+                    problem = also(arguments | command_options)
+                    if problem:
+                        problems.append(problem)
                 InputError.raise_if_any(problems)
-                command(*args, **arguments, **gathered_options)
+                command(*args, **arguments, **command_options)
         except TauloopError as error:
             option_names = names
             for argument in ("platform", "pose", "actuators"):
                 if kwargs.get(argument) is not None and argument in names:
                     option_names = option_names | {"position": names[argument]}
-            named = [
-                replace(problem, where=_flagged(problem.where, option_names))
+            problems_of_options = [
+                replace(problem, where=_with_option_name(problem.where, option_names))
                 for problem in error.problems
             ]
             if is_json():
-                listed = [problem.as_dict() for problem in named]
-                print_json({"status": "error", "kind": type(error).__name__, "problems": listed})
+                data = [problem.as_dict() for problem in problems_of_options]
+                print_json({"status": "error", "kind": type(error).__name__, "problems": data})
             else:
-                err = Screen(stderr=True, soft_wrap=True)
-                err.print(f"{len(named)} problem{'s' if len(named) > 1 else ''}:", style="bold red")
-                for problem in named:
-                    err.print(str(problem))
+                screen = Screen(stderr=True, soft_wrap=True)
+                screen.print(f"{counted(len(problems_of_options), 'problem')}:", style="bold red")
+                for problem in problems_of_options:
+                    screen.print(str(problem))
             raise typer.Exit(BAD_INPUT) from None
         finally:
-            SHARED_OPTIONS.reset(before)
+            SHARED_OPTIONS.reset(token)
 
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
         if name not in kinds:
-            parameters += spread(options[name]) if name in options else [parameter]
+            parameters += option_parameters(options[name]) if name in options else [parameter]
     keyword = inspect.Parameter.KEYWORD_ONLY
     if kinds:
         annotation = out_option(kinds, getattr(command, "out_default", ""))
@@ -440,7 +463,7 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _flagged(where: str, names: Mapping[str, str]) -> str:
+def _with_option_name(where: str, names: Mapping[str, str]) -> str:
     """Return the location of a problem with the name of the option instead of the field.
 
     Args:

@@ -14,10 +14,11 @@ from tauloop.common.files import require_writable, unwritable_folder
 from tauloop.common.records import dataclass
 
 #: Maximum number of extensions that the help lists for a kind of file.
-_SHOWN_EXTENSIONS = 3
+_MAX_EXTENSIONS = 3
 
 
-def _nothing_wrong(_: Path) -> None:
+def _accept(_: Path) -> None:
+    """Accept every path."""
     return None
 
 
@@ -28,14 +29,14 @@ class FileKind:
     Attributes:
         content: description of the content, which follows "Write" in the help.
         endings: file extensions that select this kind, the most usual ones first.
-        is_folder: whether it is a folder; a name without an extension selects it too.
-        problem: function that returns the problem of a path with such an extension, or None.
+        is_folder: whether the files are in a folder, which a name without an extension selects too.
+        problem: function that returns the problem of a path with one of these extensions, or None.
     """
 
     content: str
     endings: tuple[str, ...] = ()
     is_folder: bool = False
-    problem: Callable[[Path], Problem | None] = _nothing_wrong
+    problem: Callable[[Path], Problem | None] = _accept
 
     def of(self, content: str) -> FileKind:
         """Return the same kind of file with another description of its content."""
@@ -43,8 +44,8 @@ class FileKind:
 
     @property
     def description(self) -> str:
-        """Return the content, with the usual extensions in parentheses."""
-        extensions = "DIR/" if self.is_folder else ", ".join(self.endings[:_SHOWN_EXTENSIONS])
+        """The content, with the usual extensions in parentheses."""
+        extensions = "DIR/" if self.is_folder else ", ".join(self.endings[:_MAX_EXTENSIONS])
         return f"{self.content} ({extensions})"
 
     def takes(self, text: str) -> bool:
@@ -112,10 +113,20 @@ FOLDER = FileKind(content="files", is_folder=True, problem=unwritable_folder)
 
 
 def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
-    """Return the annotation of ``--out`` for a command that writes files of these kinds."""
+    """Return the annotation of ``--out`` for a command that writes files of these kinds.
+
+    Args:
+        kinds: kinds of files by the command's parameter.
+        default: sentence of the help on the file that is written without ``--out``.
+    """
     *first, last = [kind.description for kind in kinds.values()]
-    words = f"{', '.join(first)} or {last}; the extension selects which" if first else last
-    sentences = [f"Write {words}", default, "May be repeated" if first else ""]
+    if first:
+        contents = f"{', '.join(first)} or {last}; the extension selects which"
+        repetition = "May be repeated"
+    else:
+        contents = last
+        repetition = ""
+    sentences = [f"Write {contents}", default, repetition]
     text = " ".join(f"{sentence}." for sentence in sentences if sentence)
     return Annotated[list[str] | None, typer.Option("--out", "-o", metavar="PATH", help=text)]
 
@@ -123,9 +134,9 @@ def out_option(kinds: Mapping[str, FileKind], default: str = "") -> Any:
 def chosen_files(
     texts: Sequence[str], kinds: Mapping[str, FileKind]
 ) -> tuple[dict[str, Path], Problems]:
-    """Return the files that ``--out`` names, by the command's parameter, and the problems of them.
+    """Return the files that ``--out`` names, by the command's parameter, and their problems.
 
-    A file is a problem if its extension does not belong to this command, if another file has the
+    A file has a problem if its extension does not belong to this command, if another file has the
     same kind, or if it cannot be written.
     """
     problems = Problems()
@@ -157,7 +168,7 @@ def chosen_files(
 def _kind_of(text: str, kinds: Mapping[str, FileKind]) -> str:
     """Return the parameter whose kind of file a path selects, or ""."""
     if len(kinds) == 1:
-        (name, kind) = next(iter(kinds.items()))
+        name, kind = next(iter(kinds.items()))
         return name if kind.is_folder or kind.takes(text) else ""
     names = [name for name, kind in kinds.items() if not kind.is_folder and kind.takes(text)]
     folders = [name for name, kind in kinds.items() if kind.is_folder and kind.takes(text)]

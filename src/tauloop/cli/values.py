@@ -6,10 +6,10 @@ from tauloop.mechanism.description.units import ANGLE, FREQUENCY, quantity
 
 
 def frequency(option_name: str, text: str) -> float:
-    """Return a frequency in Hz, written with a unit or without."""
+    """Return a frequency in Hz from a number with or without a unit."""
     return quantity(option_name, text, FREQUENCY)
 
 
 def angle(option_name: str, text: str) -> float:
-    """Return an angle in rad, written with a unit or without."""
+    """Return an angle in rad from a number with or without a unit."""
     return quantity(option_name, text, ANGLE)

@@ -1,11 +1,16 @@
 """Named quantities with units, and their conversion to xarray, pandas and Matplotlib.
 
-The metadata of a field state the quantities of its value: the labels of a dimension (`dimension`,
-`numbered`), one quantity (`quantity_over`), channels with names and units (`channels`), the quantities
-of an object (`tabulated`, `tabulated_by`), or those of several items (`item_rows`). Names and units
-may be paths to attributes of the result, such as those of its model. `in_table` marks a property. A
-class overrides `Tabular.variables` only if its quantities are sampled or selected when they are
-requested. The three libraries are imported when they are needed.
+The metadata of a field state the quantities of its value:
+
+- `dimension`, `numbered`: the labels of a dimension;
+- `quantity_over`: one quantity;
+- `channels`: channels with names and units;
+- `tabulated`, `tabulated_by`: the quantities of another object;
+- `item_rows`: the quantities of several items.
+
+Names and units may be paths to attributes of the result, such as those of its model. `in_table`
+adds the quantities of a property. A class overrides `Tabular.variables` only if its quantities are
+sampled or selected on request. xarray, pandas and Matplotlib are imported when they are needed.
 """
 
 from __future__ import annotations
@@ -31,8 +36,8 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-#: Key in the metadata of a field, and attribute of a property's function, with the functions that
-#: yield its quantities from the object, the name of the field or property, and its value.
+#: Key in the metadata of a field, and attribute of a property's function, for a tuple of functions.
+#: Each yields quantities from the object, the name of the field or property, and its value.
 _METADATA = "quantities"
 #: Dimensions of quantities over time.
 TIME_DIMENSIONS = ("time",)
@@ -45,8 +50,8 @@ class Variable:
     Attributes:
         name: ``quantity``, or ``quantity.channel`` for channels with different units.
         values: numbers or texts, with an axis for each dimension; None becomes NaN.
-        over: names of the dimensions. A variable over itself contains the labels of this dimension.
-        unit: SI unit, "" for a pure number, None if it is not known; a tuple if rows have different
+        over: names of the dimensions. If the only one is `name`, the values are its labels.
+        unit: SI unit, "" if dimensionless, None if it is not known; a tuple if rows have different
             units.
     """
 
@@ -74,7 +79,7 @@ class Variable:
 
 
 def time_axis(values: Any) -> Variable:
-    """Return times (N,), s, as the variable with the labels of the dimension ``time``."""
+    """Return times (N,) in seconds as the labels of the dimension ``time``."""
     return Variable(name=TIME_DIMENSIONS[0], values=values, over=TIME_DIMENSIONS, unit="s")
 
 
@@ -91,7 +96,7 @@ def columns(
         quantity: name of the quantity, such as ``force``.
         names, units: names and units of the columns (n).
         values: values (..., n).
-        over: dimensions of the other axes.
+        over: names of the dimensions of all axes but the last.
     """
     for i, (name, unit) in enumerate(zip(names, units, strict=True)):
         yield Variable(name=f"{quantity}.{name}", values=values[..., i], over=over, unit=unit)
@@ -108,8 +113,8 @@ def rows(
     Args:
         over: kind of the items, such as ``parameter``.
         labels: names of the items (N,).
-        units: unit of each row (N,), or units of quantities by name; by default all are pure
-            numbers.
+        units: unit of each row (N,), or units of quantities by name; by default all values are
+            dimensionless.
         quantities: values (N,) by name.
     """
     row_units = None if isinstance(units, Mapping) else tuple(units)
@@ -119,7 +124,7 @@ def rows(
         yield Variable(name=name, values=values, over=(over,), unit=unit)
 
 
-def _stated(
+def _quantity_metadata(
     *sources: Callable[[Any, str, Any], Iterable[Variable]],
 ) -> MappingProxyType[str, Any]:
     """Return metadata of a field with functions that yield its quantities."""
@@ -128,7 +133,7 @@ def _stated(
 
 def several(*metadata: Mapping[str, Any]) -> MappingProxyType[str, Any]:
     """Return metadata of a field that states several quantities, each by its own metadata."""
-    return _stated(*(source for item in metadata for source in item[_METADATA]))
+    return _quantity_metadata(*(source for item in metadata for source in item[_METADATA]))
 
 
 def at_path(value: Any, path: str) -> Any:
@@ -148,7 +153,7 @@ def dimension(name: str, *, unit: str = "", path: str = "") -> MappingProxyType[
     def labels(_owner: Any, _field: str, value: Any) -> Iterator[Variable]:
         yield Variable(name=name, values=at_path(value, path), over=(name,), unit=unit)
 
-    return _stated(labels)
+    return _quantity_metadata(labels)
 
 
 #: Metadata of a field with the times of all quantities.
@@ -168,7 +173,7 @@ def numbered(name: str, *, axis: int = 0, first: int = 1) -> MappingProxyType[st
         numbers = range(first, first + value.shape[axis])
         yield Variable(name=name, values=numbers, over=(name,))
 
-    return _stated(labels)
+    return _quantity_metadata(labels)
 
 
 def quantity_over(
@@ -183,7 +188,7 @@ def quantity_over(
     Args:
         *over: names of the dimensions.
         name: name of the quantity; by default that of the field.
-        unit: SI unit, "" for a pure number, None if it is not known.
+        unit: SI unit, "" if dimensionless, None if it is not known.
         units: path of attributes from the object to the units of the rows, instead of `unit`.
         path: path of attributes from the value to the array.
     """
@@ -196,7 +201,7 @@ def quantity_over(
             unit=tuple(at_path(owner, units)) if units else unit,
         )
 
-    return _stated(variables)
+    return _quantity_metadata(variables)
 
 
 def channels(
@@ -235,20 +240,23 @@ def channels(
         [('time', 's'), ('force.x', 'N'), ('force.y', 'N')]
     """
 
-    def named(owner: Any) -> tuple[Sequence[str], Sequence[str | None]]:
+    def names_and_units(owner: Any) -> tuple[Sequence[str], Sequence[str | None]]:
         if port:
             source = at_path(owner, port)
             return source if isinstance(source, tuple) else (source.columns, source.units)
-        columns_ = at_path(owner, names) if isinstance(names, str) else names
+        channel_names = at_path(owner, names) if isinstance(names, str) else names
         if not units:
-            return columns_, (unit,) * len(columns_)
-        return columns_, at_path(owner, units) if isinstance(units, str) else units
+            return channel_names, (unit,) * len(channel_names)
+        channel_units = at_path(owner, units) if isinstance(units, str) else units
+        return channel_names, channel_units
 
     def variables(owner: Any, field_name: str, value: Any) -> Iterable[Variable]:
         array = at_path(value, path)
-        return () if array is None else columns(name or field_name, *named(owner), array, over)
+        if array is None:
+            return ()
+        return columns(name or field_name, *names_and_units(owner), array, over)
 
-    return _stated(variables)
+    return _quantity_metadata(variables)
 
 
 def tabulated(path: str = "") -> MappingProxyType[str, Any]:
@@ -259,10 +267,10 @@ def tabulated(path: str = "") -> MappingProxyType[str, Any]:
     """
 
     def variables(_owner: Any, _field: str, value: Any) -> Iterable[Variable]:
-        stated: Iterable[Variable] = at_path(value, path).variables()
-        return stated
+        quantities: Iterable[Variable] = at_path(value, path).variables()
+        return quantities
 
-    return _stated(variables)
+    return _quantity_metadata(variables)
 
 
 def tabulated_by(function: Callable[[Any], Iterable[Variable]]) -> MappingProxyType[str, Any]:
@@ -271,7 +279,7 @@ def tabulated_by(function: Callable[[Any], Iterable[Variable]]) -> MappingProxyT
     def variables(_owner: Any, _field: str, value: Any) -> Iterable[Variable]:
         return function(value)
 
-    return _stated(variables)
+    return _quantity_metadata(variables)
 
 
 def item_rows(
@@ -288,7 +296,7 @@ def item_rows(
         over: kind of the items, such as ``parameter``.
         names: names of the quantities, which are attributes of the items.
         label: attribute with the name of an item; "" if another field labels the dimension.
-        unit: attribute with the unit of an item's quantities; "" for pure numbers.
+        unit: attribute with the unit of an item's quantities; "" if dimensionless.
         path: path of attributes from the value to the items, separated by dots.
         units: units of quantities by name, instead of `unit`.
 
@@ -313,35 +321,38 @@ def item_rows(
                 name=name, values=values, over=(over,), unit=row_units or units.get(name, "")
             )
 
-    return _stated(variables)
+    return _quantity_metadata(variables)
 
 
 def in_table(metadata: Mapping[str, Any]) -> Callable[[_Function], _Function]:
-    """Return a decorator of properties whose quantities these metadata state.
+    """Return a decorator that adds the quantities of a property to tables.
 
     Write it below `@property`. By default the quantities of properties follow those of the fields
     (see `Tabular.quantity_order`).
+
+    Args:
+        metadata: metadata as for a field, such as those of `channels`.
     """
 
-    def marked(function: _Function) -> _Function:
+    def decorate(function: _Function) -> _Function:
         setattr(function, _METADATA, metadata[_METADATA])
         return function
 
-    return marked
+    return decorate
 
 
 @functools.cache
 def _sources(cls: type) -> Mapping[str, Any]:
-    """Return the functions of the fields, then of the properties, that have quantities, by name."""
-    listed = {
+    """Return the functions that yield quantities, by field and then by property."""
+    functions = {
         item.name: item.metadata[_METADATA] for item in fields(cls) if _METADATA in item.metadata
     }
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             sources = getattr(getattr(member, "fget", None), _METADATA, None)
             if sources:
-                listed[name] = sources
-    return listed
+                functions[name] = sources
+    return functions
 
 
 class Tabular(PlainData, ReprMixin):
@@ -362,29 +373,31 @@ class Tabular(PlainData, ReprMixin):
         derived class may override this method. A value of None has no quantities.
         """
         cls: type = type(self)
-        listed: list[Variable] = []
+        quantities: list[Variable] = []
         for name, sources in _sources(cls).items():
             value = getattr(self, name)
             if value is not None:
                 for source in sources:
-                    listed += source(self, name, value)
+                    quantities += source(self, name, value)
         if self.quantity_order:
-            listed.sort(key=lambda variable: self.quantity_order.index(variable.quantity))
-        return listed
+            quantities.sort(key=lambda variable: self.quantity_order.index(variable.quantity))
+        return quantities
 
     @reports_missing_extras()
     def to_xarray(self) -> xr.Dataset:
         """Return all quantities as labeled arrays.
 
-        ``attrs["units"]`` of an array is its SI unit, "1" for a pure number. If rows have different
-        units, such as parameters, the units are an additional coordinate: ``parameter_unit`` for
-        ``parameter``.
+        ``attrs["units"]`` of an array is its SI unit, "1" for a dimensionless quantity. If
+        rows have different units, such as parameters, the units are an additional coordinate:
+        ``parameter_unit`` for ``parameter``.
         """
         import xarray as xr
 
-        data, labels = dict[str, Any](), dict[str, Any]()
+        data: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
         for variable in self.variables():
-            unit, values = variable.unit, variable.array()
+            unit = variable.unit
+            values = variable.array()
             attributes: dict[str, str] = {}
             if isinstance(unit, tuple):
                 row_units = [row_unit or "1" for row_unit in unit]
@@ -408,12 +421,17 @@ class Tabular(PlainData, ReprMixin):
         """
         data = self.to_xarray()
         dimensions = [variable.dims for variable in data.data_vars.values()]
-        known = list(dict.fromkeys(str(dims[0]) for dims in dimensions if dims))
-        if over not in known and (over or not known):
+        first_dimensions = list(dict.fromkeys(str(dims[0]) for dims in dimensions if dims))
+        if over not in first_dimensions and (over or not first_dimensions):
             what = f"no quantity has the dimension {over!r}" if over else "there are no quantities"
-            raise InputError.of("over", what, f"choose one of {', '.join(known)}")
-        chosen = next(dims for dims in dimensions if dims and dims[0] == (over or known[0]))
-        table = data[[name for name, variable in data.data_vars.items() if variable.dims == chosen]]
+            raise InputError.of("over", what, f"choose one of {', '.join(first_dimensions)}")
+        table_dimensions = next(
+            dims for dims in dimensions if dims and dims[0] == (over or first_dimensions[0])
+        )
+        table_names = [
+            name for name, variable in data.data_vars.items() if variable.dims == table_dimensions
+        ]
+        table = data[table_names]
         frame = table.to_dataframe()
         frame.attrs["units"] = {
             str(name): data[name].attrs["units"] for name in frame if "units" in data[name].attrs
@@ -431,10 +449,10 @@ class Tabular(PlainData, ReprMixin):
         label: str = "",
     ) -> str:
         """Return a table for LaTeX; see `tauloop.display.latex_table`."""
-        written: str = sys.modules["tauloop"].display.latex_table(
+        latex: str = sys.modules["tauloop"].display.latex_table(
             self, over, columns=columns, units=units, digits=digits, caption=caption, label=label
         )
-        return written
+        return latex
 
     def to_markdown(
         self,
@@ -445,15 +463,15 @@ class Tabular(PlainData, ReprMixin):
         digits: int = 4,
     ) -> str:
         """Return a table in Markdown; see `tauloop.display.markdown_table`."""
-        written: str = sys.modules["tauloop"].display.markdown_table(
+        markdown: str = sys.modules["tauloop"].display.markdown_table(
             self, over, columns=columns, units=units, digits=digits
         )
-        return written
+        return markdown
 
     @reports_missing_extras()
     def plot(self, *names: str, axes: Axes | Sequence[Axes] | None = None) -> tuple[Axes, ...]:
         """Plot with Matplotlib and return the axes, which can be restyled; see `tauloop.plot`."""
         # This module cannot import the package of plots, which imports this module.
         draw = sys.modules["tauloop"].plot
-        drawn: tuple[Axes, ...] = draw(self, *names, axes=axes)
-        return drawn
+        all_axes: tuple[Axes, ...] = draw(self, *names, axes=axes)
+        return all_axes

@@ -1,4 +1,4 @@
-"""Errors of Tauloop: each problem states where it is, what is wrong, and what to do about it."""
+"""Errors of Tauloop, which list problems with their location, cause and remedy."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ MAX_TEXT_LENGTHS = {"where": 400, "what": 2000, "remedy": 2000, "file": 4400}
 #: End of a text that was cut.
 ELLIPSIS = " ..."
 #: Packages of the extra `analysis`, which many modules import: import name and name in messages.
-#: Lazy names, workflows and commands report a missing package, so that modules can use plain
-#: imports.
+#: Lazy names, workflows and commands report a missing package, so modules can import them directly.
 _ANALYSIS_PACKAGES = {
     "matplotlib": "Matplotlib",
     "pandas": "pandas",
@@ -227,9 +226,9 @@ def missing_extra(error: ModuleNotFoundError) -> EngineError | None:
 
 @contextmanager
 def reports_missing_extras() -> Iterator[None]:
-    """Convert the error of a missing package into one with the install command.
+    """Convert the error of a missing package into an `EngineError` with the pip command.
 
-    It is a context manager or a decorator.
+    Use it as a context manager or as a decorator.
 
     Raises:
         EngineError: a package of an extra is not installed.
@@ -245,10 +244,10 @@ def reports_missing_extras() -> Iterator[None]:
 
 @contextmanager
 def solving(error: type[TauloopError]) -> Iterator[None]:
-    """Convert errors of NumPy and SciPy about equations that cannot be solved.
+    """Convert numerical errors of NumPy and SciPy, such as LinAlgError, into errors of Tauloop.
 
-    It is a context manager or a decorator. BLAS is limited to one thread (`one_blas_thread`),
-    because the equations of a machine are small.
+    Use it as a context manager or as a decorator. BLAS is limited to one thread
+    (`one_blas_thread`), because the equations of a machine are small.
 
     Raises:
         error: a matrix is singular or contains values that are not finite; the error names the
@@ -273,11 +272,12 @@ _NOT_FINITE_MESSAGES = ("infs or NaNs", "not finite")
 
 
 def _innermost_function(error: BaseException) -> str:
-    """Return the innermost function of Tauloop in the traceback of an error."""
-    function, step = "", error.__traceback__
-    while step is not None:
-        module = str(step.tb_frame.f_globals.get("__name__", ""))
+    """Return the full name of the innermost function of Tauloop in the traceback of an error."""
+    function = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__", ""))
         if module.startswith("tauloop.") and module != __name__:
-            function = f"{module}.{step.tb_frame.f_code.co_name}"
-        step = step.tb_next
+            function = f"{module}.{traceback.tb_frame.f_code.co_name}"
+        traceback = traceback.tb_next
     return function

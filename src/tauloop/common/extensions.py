@@ -1,4 +1,4 @@
-"""Plugins of installed packages: objects that can be chosen by name, like those of Tauloop.
+"""Plugins: named objects that installed packages add to those of Tauloop.
 
 A package declares its plugins as entry points in its `pyproject.toml`:
 
@@ -6,8 +6,8 @@ A package declares its plugins as entry points in its `pyproject.toml`:
     tukey = "my_package:TUKEY"
 
 `tauloop calibrate --loss tukey` then uses this loss. `GROUPS` lists the kinds of plugins. Installed
-packages are searched and imported only if a requested name is not defined by Tauloop, or if a
-result is reported.
+packages are searched only if Tauloop does not define a requested name, or if all objects of a
+registry are listed, such as for a report. A plugin is imported when its object is used.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 GROUPS: Mapping[str, str] = {
     "tauloop.commands": "a function that becomes a command of `tauloop`",
     "tauloop.controllers": "a class derived from `simulation.Controller`",
-    "tauloop.estimators": "an `identification.Estimator`, ready to be used",
-    "tauloop.formats": "a `formats.Format`, ready to be used",
+    "tauloop.estimators": "an instance of `identification.Estimator`",
+    "tauloop.formats": "an instance of `formats.Format`",
     "tauloop.formulations": "an `equations.formulations.Formulation`",
     "tauloop.joints": "a `mechanism.JointKind` with its `placement`",
-    "tauloop.losses": "a `calibration.Loss`, ready to be used",
-    "tauloop.parts": "a `display.ReportPart`, ready to be used",
-    "tauloop.routes": "a `simulation.Route`, ready to be used",
+    "tauloop.losses": "an instance of `calibration.Loss`",
+    "tauloop.parts": "an instance of `display.ReportPart`",
+    "tauloop.routes": "an instance of `simulation.Route`",
     "tauloop.templates": "the `pathlib.Path` of a machine file whose named values have bounds",
 }
 
@@ -51,50 +51,53 @@ class Registry(ChainMap[str, T], Generic[T]):
     """
 
     def __init__(
-        self, group: str, kind: type, own: Mapping[str, T], *, of_class: bool = False
+        self, group: str, kind: type, builtin: Mapping[str, T], *, holds_classes: bool = False
     ) -> None:
         """Create the registry of a group.
 
         Args:
             group: one of `GROUPS`.
             kind: class of the objects.
-            own: objects of Tauloop.
-            of_class: True if the objects are classes derived from `kind`, False if they are
+            builtin: objects of Tauloop by name.
+            holds_classes: True if the objects are classes derived from `kind`, False if they are
                 instances.
         """
         # A ChainMap also accepts mappings that cannot be changed.
-        super().__init__(MappingProxyType(own), _Plugins(group, kind, of_class))  # type: ignore[arg-type]
+        super().__init__(MappingProxyType(builtin), _Plugins(group, kind, holds_classes))  # type: ignore[arg-type]
 
     @property
-    def own(self) -> Mapping[str, T]:
-        """Objects of Tauloop, in their order."""
+    def builtin(self) -> Mapping[str, T]:
+        """Objects of Tauloop by name, in their order."""
         return self.maps[0]
 
     def __iter__(self) -> Iterator[str]:
         names = [name for mapping in self.maps for name in mapping]
         return iter(dict.fromkeys(names))
 
-    def named(self, name: str, where: str) -> T:
-        """Return the object with a name that a caller passed as an argument.
+    def lookup(self, name: str, where: str) -> T:
+        """Return the object whose name a caller passed as an argument.
 
         Args:
             name: registered name of the object.
             where: name of the argument, for errors.
 
         Raises:
-            InputError: the name is unknown, or a plugin cannot be used.
+            InputError: the name is unknown, or the plugin cannot be imported or has the wrong
+                class.
         """
         if name not in self:
-            remedy = suggestion(name, self) or f"known are {', '.join(self)}"
+            remedy = suggestion(name, self) or f"choose one of {', '.join(self)}"
             raise InputError.of(where, f"{name!r} is unknown", remedy)
         return self[name]
 
 
 class _Plugins(Mapping[str, T]):
-    """The plugins of a group by name; each is imported when it is read."""
+    """The plugins of a group by name; each is imported when its value is read."""
 
-    def __init__(self, group: str, kind: type, of_class: bool) -> None:
-        self._group, self._kind, self._of_class = group, kind, of_class
+    def __init__(self, group: str, kind: type, holds_classes: bool) -> None:
+        self._group = group
+        self._kind = kind
+        self._holds_classes = holds_classes
 
     def __contains__(self, name: object) -> bool:
         return name in installed_plugins(self._group)
@@ -116,18 +119,18 @@ class _Plugins(Mapping[str, T]):
         package = entry.dist.name if entry.dist else "a package"
         remedy = f"repair or remove {package}"
         try:
-            loaded: Any = entry.load()
+            plugin: Any = entry.load()
         except Exception as error:  # Code of another package may raise any exception.
             what = f"the plugin of {package} cannot be imported: {type(error).__name__}: {error}"
             raise InputError.of(entry.name, what, remedy) from error
-        if self._of_class:
-            is_valid = isinstance(loaded, type) and issubclass(loaded, self._kind)
+        if self._holds_classes:
+            is_valid = isinstance(plugin, type) and issubclass(plugin, self._kind)
         else:
-            is_valid = isinstance(loaded, self._kind)
+            is_valid = isinstance(plugin, self._kind)
         if not is_valid:
             what = f"the plugin of {package} is not {GROUPS[self._group]}"
             raise InputError.of(entry.name, what, remedy)
-        return loaded
+        return plugin
 
 
 @cache
@@ -142,10 +145,10 @@ def installed_plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def _entry_points() -> tuple[str, ...]:
-    """Return the texts of the files with entry points of installed packages.
+    """Return the contents of the files `entry_points.txt` of installed packages.
 
-    If packages may be in archives, which are not searched, the texts contain "[GROUP]" for every
-    group.
+    If an entry of `sys.path` is an archive, which this function cannot search, return a placeholder
+    "[GROUP]" for every group, so that the caller searches with `importlib.metadata`.
     """
     paths = [Path(folder) for folder in sys.path]
     if any(path.is_file() for path in paths):

@@ -50,7 +50,7 @@ REMEDIES = {
     errno.EEXIST: "choose another name, or remove the existing file or folder",
 }
 #: Remedy for errors on temporary files.
-TEMPORARY_REMEDY = "free space for temporary files, or name another folder for them: TMPDIR=FOLDER"
+TEMPORARY_REMEDY = "free space for temporary files, or set another folder for them: TMPDIR=FOLDER"
 #: Names of open streams, which cannot be replaced by a temporary file.
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})", re.ASCII)
@@ -65,8 +65,8 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
 
     Args:
         path: the file.
-        write: function that opens and fills the file with the path it receives; the file exists and
-            is empty.
+        write: function that receives the path of the temporary file, opens the file and fills it.
+            The file exists and is empty.
 
     Returns:
         The path.
@@ -92,9 +92,15 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> Path:
 
 
 def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
-    """Call `fill` with a temporary folder, then rename the folder that it returns to `path`.
+    """Call `fill` with a temporary folder, then rename the folder that `fill` returns to `path`.
 
-    `fill` creates this folder inside the temporary one.
+    Args:
+        path: the folder, which must not exist.
+        fill: function that creates a folder with files inside the temporary folder, and returns its
+            path.
+
+    Returns:
+        The path.
 
     Raises:
         InputError: the path already exists, the disk is full, ...
@@ -111,7 +117,7 @@ def write_folder(path: str | Path, fill: Callable[[Path], Path]) -> Path:
         try:
             with suppress(OSError):  # Some systems cannot open folders.
                 lock_file = os.open(temporary, os.O_RDONLY)
-                hold(lock_file)
+                lock_until_closed(lock_file)
             folder = fill(temporary)
             for file in folder.iterdir():
                 with file.open("rb+") as stream:
@@ -147,7 +153,9 @@ def unreadable(path: Path) -> tuple[str, str] | None:
         return "this is a device or a pipe, not a plain file", "copy it to a file first"
     if not os.access(path, os.R_OK):
         return "the file cannot be read: Permission denied", "check its permissions"
-    return None if state.st_size else ("the file is empty (0 bytes)", "export it again")
+    if not state.st_size:
+        return "the file is empty (0 bytes)", "export it again"
+    return None
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -159,17 +167,17 @@ def write_text(path: str | Path, text: str) -> Path:
     return write_file(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def csv_text(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return the text of a CSV file; numbers are written with all digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
     writer.writerows(rows)
-    return text.getvalue()
+    return stream.getvalue()
 
 
 def require_writable(*paths: str | Path | None) -> None:
-    """Check that `write_file` can write paths, before a long calculation of their contents.
+    """Check that `write_file` can write to paths, before their contents are calculated.
 
     Raises:
         InputError: a path is a folder, its folder does not exist or is not writable, ...; all
@@ -258,14 +266,14 @@ def _write_through(path: Path, write: Callable[[Path], object]) -> None:
 
 def _opened(path: Path) -> IO[bytes]:
     """Open a device, pipe or stream for writing."""
-    number = _stream(path)
-    if number is None:
+    descriptor = _stream(path)
+    if descriptor is None:
         return path.open("wb")
     # Earlier output must precede the bytes.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    return os.fdopen(os.dup(number), "wb")
+    return os.fdopen(os.dup(descriptor), "wb")
 
 
 @contextmanager
@@ -302,7 +310,7 @@ def _temporary(target: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     temporary = target.with_name(f".{stem}.{_token()}{suffix}")
     file = os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666), "r+b")
     try:
-        hold(file.fileno())
+        lock_until_closed(file.fileno())
         yield temporary, file
     finally:
         file.close()
@@ -335,8 +343,8 @@ def _remove_folder(path: Path | str) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def hold(file: int) -> None:
-    """Lock an open file or folder until this process closes it."""
+def lock_until_closed(file: int) -> None:
+    """Lock an open file or folder until this process closes it, if the system has locks."""
     with suppress(OSError):  # The system may not have locks.
         _lock(file)
 

@@ -1,9 +1,9 @@
 """Options of workflows: dataclasses with checked fields, for Python and the command line.
 
 A class of options is frozen, and its docstring describes every field below "Attributes:". A field
-that is created with `option` has limits or choices; `require` checks all of them at once. The
-command line uses names, types, defaults, limits and texts of the same class. Data of pandas and
-xarray are read by their labels (`by_label`).
+that is created with `option` can have limits, choices and a unit; all fields are checked at once.
+The command line uses the names, types, defaults, limits and descriptions of the same class. Data of
+pandas and xarray are read by their labels (`by_label`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPE_NAMES: dict[Any, str] = {
     tuple: "a tuple of values",
     Callable: "a function",
 }
-#: Types without labels, whose attributes need not be inspected.
+#: Types without labels; `by_label` returns their values without inspecting attributes.
 _PLAIN_TYPES = (list, tuple, str, dict, float, int, type(None))
 _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
@@ -64,7 +64,7 @@ class QuantityUnit(Protocol):
 
         Raises:
             ValueError: the text is not a number with a unit of this dimension or of one of the
-                others; the attributes `what` and `remedy` contain the reason.
+                others; its attributes `what` and `remedy` are those of a `Problem`.
         """
         ...
 
@@ -84,7 +84,7 @@ class Option:
         remedy: remedy for values outside the limits; by default it names the limits.
         choices: allowed texts; empty for all texts.
         named: objects that the command line accepts by their names. Python also accepts other
-            objects of their type.
+            objects of the same type.
         flag: name of the option on the command line, with a short name after a space; None to use
             the name of the field, "" for a field that is not an option.
         metavar: placeholder of the value in the command line's help, such as NAME=SPEED.
@@ -147,7 +147,7 @@ def option(default: Any = MISSING, *, factory: Any = MISSING, **settings: Any) -
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Split texts at commas; a `read` function, also for fields with repeated options.
+    """Split texts at commas. It can be the `read` function of a field, also of a repeated option.
 
     Returns:
         Parts without surrounding spaces; empty parts are omitted.
@@ -169,20 +169,20 @@ def pairs(
     Args:
         where: name of the field, for problems.
         texts: texts of the field.
-        problems: receives problems of other forms and of repeated names.
+        problems: list to which malformed texts and repeated names are added.
         example: example in messages.
         bare: whether a name without "=" is allowed; its text is then "".
     """
-    named: dict[str, str] = {}
+    text_by_name: dict[str, str] = {}
     for part in listed(texts or ""):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if not name or not (value or bare):
             problems.add(where, f"{part!r} is not NAME=VALUE", f"write for example {example}")
-        elif name in named:
+        elif name in text_by_name:
             problems.add(where, f"{name} is given twice", "give it once")
         else:
-            named[name] = value
-    return named
+            text_by_name[name] = value
+    return text_by_name
 
 
 def pairs_reader(
@@ -192,9 +192,9 @@ def pairs_reader(
 
     def read(texts: str | Iterable[str]) -> dict[str, str]:
         problems = Problems()
-        named = pairs(where, texts, problems, example, bare=bare)
+        text_by_name = pairs(where, texts, problems, example, bare=bare)
         InputError.raise_if_any(problems)
-        return named
+        return text_by_name
 
     return read
 
@@ -205,7 +205,7 @@ def each(read: Callable[[str], Any]) -> Callable[[Iterable[str]], tuple[Any, ...
 
 
 def require(options: Any, error: type[TauloopError] = InputError, owner: str = "") -> None:
-    """Reject values of wrong types and outside limits and choices, all at once.
+    """Check types, limits and choices of all fields, and report all problems in one error.
 
     Call it from ``__post_init__``. Each value of a tuple is checked, and each value of a mapping
     under its key.
@@ -225,7 +225,7 @@ def require(options: Any, error: type[TauloopError] = InputError, owner: str = "
 
 
 class _FieldsClass(ABCMeta):
-    """Metaclass of classes of which users create objects: it checks the names of fields.
+    """Metaclass of classes that users instantiate; creation checks the names of fields.
 
     Old names of fields work with a warning; see `tauloop.common.names.deprecated.KEYWORDS`.
     """
@@ -296,32 +296,31 @@ def _name_problems(
 ) -> Problems:
     """Return the problems of unknown and missing fields, with similar names as the remedy."""
     owner = options_class.__name__
-    known = [item.name for item in fields(options_class)]
+    field_names = [item.name for item in fields(options_class)]
     old_names = deprecated.old_fields(options_class)
     problems = Problems()
     for name in values:
         if name in old_names:
-            problems.append(deprecated.is_also_given(name, old_names[name]))
-        elif name not in known:
-            remedy = suggestion(name, known) or f"choose among {', '.join(known)}"
+            problems.append(deprecated.duplicate_problem(name, old_names[name]))
+        elif name not in field_names:
+            remedy = suggestion(name, field_names) or f"choose among {', '.join(field_names)}"
             problems.add(name, f"is not a field of {owner}", remedy)
     by_position = [item.name for item in fields(options_class) if not item.kw_only]
     if len(positional) > len(by_position):
-        plural = "s" if len(positional) > 1 else ""
-        what = f"is given {len(positional)} positional value{plural}"
+        what = f"is given {counted(len(positional), 'positional value')}"
         problems.add(owner, what, "pass them as keyword arguments")
-    stated_by_position = by_position[: len(positional)]
-    for name in stated_by_position:
+    positional_names = by_position[: len(positional)]
+    for name in positional_names:
         if name in values:
             problems.add(name, "is given twice, by position and by name", "give it once")
     for name in _required_fields(options_class):
-        if name not in values and name not in stated_by_position:
+        if name not in values and name not in positional_names:
             problems.add(name, f"is missing from {owner}(...)", f"give {name}=...")
     return problems
 
 
 class NamedFields(metaclass=_FieldsClass):
-    """Base class of dataclasses of which users create objects; it checks the names of fields."""
+    """Base class of dataclasses that users instantiate; creation checks the names of fields."""
 
     __slots__ = ()
 
@@ -364,10 +363,11 @@ class Options(NamedFields, ReprMixin):
 
 
 def _make_tuples(options: Any) -> None:
-    """Replace arrays in tuple fields by tuples, because an array has no truth value."""
+    """Replace arrays in tuple fields with tuples, whose truth value is defined."""
     hints = _hints(options.__class__)
     for item in fields(options):
-        value, hint = getattr(options, item.name), hints[item.name]
+        value = getattr(options, item.name)
+        hint = hints[item.name]
         members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if hasattr(value, "tolist") and any(get_origin(member) is tuple for member in members):
             object.__setattr__(options, item.name, _nested_tuple(value.tolist()))
@@ -385,40 +385,40 @@ _CHECKED_DEFAULTS: defaultdict[type, set[str]] = defaultdict(set)
 def _problems(options: Any, owner: str = "") -> tuple[list[Problem], list[Problem]]:
     """Return the problems of types, and the problems of values with correct types.
 
-    Texts are replaced by their values.
+    Fields that contain texts are set to the values that these texts describe.
     """
     type_problems: list[Problem] = []
     limit_problems: list[Problem] = []
     checked_defaults = _CHECKED_DEFAULTS[type(options)]
     for item in fields(options):
-        stated = getattr(options, item.name)
-        is_default = stated is item.default
+        original = getattr(options, item.name)
+        is_default = original is item.default
         if is_default and item.name in checked_defaults:
             continue
-        value, wrong_type, outside_limits = _checked(type(options), item, stated, owner)
-        type_problems += wrong_type
-        limit_problems += outside_limits
-        if value is not stated:
+        value, of_type, of_limits = _check_field(type(options), item, original, owner)
+        type_problems += of_type
+        limit_problems += of_limits
+        if value is not original:
             object.__setattr__(options, item.name, value)
-        elif is_default and not wrong_type and not outside_limits:
+        elif is_default and not of_type and not of_limits:
             checked_defaults.add(item.name)
     return type_problems, limit_problems
 
 
 def value_problems(options_class: type, values: Mapping[str, Any]) -> list[Problem]:
-    """Return the problems of values for some fields of a class of options, checked separately."""
+    """Return the problems of values for some fields of a class of options, each checked alone."""
     items = {item.name: item for item in fields(options_class)}
     problems: list[Problem] = []
     for name, value in values.items():
-        _, wrong_type, outside_limits = _checked(options_class, items[name], value, "")
-        problems += [*wrong_type, *outside_limits]
+        _, of_type, of_limits = _check_field(options_class, items[name], value, "")
+        problems += [*of_type, *of_limits]
     return problems
 
 
-def _checked(
+def _check_field(
     options_class: type, item: Field[Any], value: Any, owner: str
 ) -> tuple[Any, list[Problem], list[Problem]]:
-    """Return a field's value with texts converted, problems of its type, and of its limits."""
+    """Return a field's value with converted texts, the problems of its type, and of its limits."""
     name = f"{owner}{item.name}"
     spec = item.metadata.get(KEY) or Option()
     hint = _hints(options_class)[item.name]
@@ -428,58 +428,61 @@ def _checked(
         value = _convert_text(name, value, spec, hint)
     except InputError as error:
         return value, list(error.problems), []
-    wrong_type = [*_of_wrong_type(name, value, hint)]
-    if wrong_type:
-        return value, wrong_type, []
+    type_problems = [*_type_problems(name, value, hint)]
+    if type_problems:
+        return value, type_problems, []
+    # pairs of a suffix of the field's name and a value whose limits are checked
     members = [("", value)]
     if isinstance(value, Mapping):
         members = [(f".{key}", member) for key, member in value.items()]
-    elif _is_of(value, tuple):
+    elif _has_type(value, tuple):
         members = [("", member) for member in value]
     is_whole = str(item.type).startswith("int")
     problems = [
-        _problem(f"{name}{key}", member, spec, is_whole=is_whole) for key, member in members
+        _limit_problem(f"{name}{key}", member, spec, is_whole=is_whole) for key, member in members
     ]
     return value, [], [problem for problem in problems if problem is not None]
 
 
 def _convert_text(name: str, value: Any, spec: Option, hint: Any) -> Any:
-    """Return a value with its texts converted; other values do not change.
+    """Return a value whose texts are replaced with the values that they describe.
 
     Raises:
         InputError: a text is not a valid value of the field.
     """
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if isinstance(value, str) and str not in members:
-        value = _parsed(name, value, spec, members)
-    return _in_si(name, value, spec.unit) if spec.unit and _holds_text(value) else value
+        value = _parse_text(name, value, spec, members)
+    return _to_si(name, value, spec.unit) if spec.unit and _holds_text(value) else value
 
 
-def _parsed(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any:
+def _parse_text(name: str, text: str, spec: Option, members: tuple[Any, ...]) -> Any:
     """Return the value of a text, or the text if the field accepts texts.
 
     Raises:
         InputError: the text is not the name of an object that the field accepts.
     """
     enumeration = next((member for member in members if isinstance(member, EnumType)), None)
-    named = dict(spec.named)
+    objects = dict(spec.named)
     if enumeration is not None:
-        named |= dict(enumeration.__members__)
-    if named:
-        matches = [named[key] for key in named if key.casefold() == text.casefold()]
+        objects |= dict(enumeration.__members__)
+    if objects:
+        matches = [item for key, item in objects.items() if key.casefold() == text.casefold()]
         if not matches:
-            raise InputError.of(name, f"{text!r} is unknown", f"choose among {', '.join(named)}")
+            raise InputError.of(name, f"{text!r} is unknown", f"choose among {', '.join(objects)}")
         return matches[0]
     if spec.read is not None and spec.read is not str:
         return spec.read([text] if spec.repeated else text)
-    rows = [get_args(member) for member in members if get_origin(member) is tuple]
-    if rows and (spec.unit or rows[0][0] is str):
+    member_types = [get_args(member)[0] for member in members if get_origin(member) is tuple]
+    if not member_types:
+        return text
+    if spec.unit or member_types[0] is str:
         return listed(text)
-    return (text,) if rows and _admits_text(rows[0][0]) else text
+    return (text,) if _accepts_text(member_types[0]) else text
 
 
-def _admits_text(hint: Any) -> bool:
-    """Return whether a type is text or a union with text."""
+def _accepts_text(hint: Any) -> bool:
+    """Return whether a type is `str` or a union that contains it."""
     return hint is str or str in get_args(hint)
 
 
@@ -492,63 +495,65 @@ def _holds_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _in_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
-    """Return a value with its texts replaced by numbers in SI units."""
+def _to_si(name: str, value: Any, unit: tuple[QuantityUnit, ...]) -> Any:
+    """Return a value whose texts are replaced with numbers in SI units."""
     if isinstance(value, Mapping):
-        return {key: _in_si(f"{name}.{key}", member, unit) for key, member in value.items()}
+        return {key: _to_si(f"{name}.{key}", member, unit) for key, member in value.items()}
     if isinstance(value, tuple | list):
-        return tuple(_in_si(f"{name}[{k}]", member, unit) for k, member in enumerate(value))
+        return tuple(_to_si(f"{name}[{k}]", member, unit) for k, member in enumerate(value))
     if not isinstance(value, str):
         return value
     try:
         return unit[0].read(value, *unit[1:])
     except ValueError as error:
-        what, remedy = getattr(error, "what", str(error)), getattr(error, "remedy", "")
-        what = what if value.strip() in what else f"{value!r}: {what}"
-        raise InputError.of(name, what, remedy) from None
+        what = getattr(error, "what", str(error))
+        if value.strip() not in what:
+            what = f"{value!r}: {what}"
+        raise InputError.of(name, what, getattr(error, "remedy", "")) from None
 
 
-def of_wrong_type(where: str, value: Any, hint: Any) -> list[Problem]:
+def type_problems_of(where: str, value: Any, hint: Any) -> list[Problem]:
     """Return the problems of a value, or of its members, with another type than annotated."""
-    return [*_of_wrong_type(where, value, hint)]
+    return [*_type_problems(where, value, hint)]
 
 
-def _of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
+def _type_problems(where: str, value: Any, hint: Any) -> Iterator[Problem]:
     """Yield the problems of a value, or of its members, with another type than annotated."""
     alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    matching = [item for item in alternatives if _is_of(value, _outer_type(item))]
+    matching = [item for item in alternatives if _has_type(value, _outer_type(item))]
     if matching:
-        problems = [[*_members_of_wrong_type(where, value, item)] for item in matching]
+        problems = [[*_member_type_problems(where, value, item)] for item in matching]
         yield from min(problems, key=len)
         return
     names = " or ".join(dict.fromkeys(_type_name(_outer_type(item)) for item in alternatives))
-    # the repr of a table has several lines
+    # the repr of a table has several lines, which are joined
     text = " ".join(reprlib.repr(value).split())
     what = f"is {text}, of type {type(value).__name__}"
     yield Problem(where, what, f"give {names}")
 
 
-def _members_of_wrong_type(where: str, value: Any, hint: Any) -> Iterator[Problem]:
+def _member_type_problems(where: str, value: Any, hint: Any) -> Iterator[Problem]:
     """Yield the problems of members of a mapping or tuple with another type than annotated."""
-    outer, inner = get_origin(hint), get_args(hint)
+    outer = get_origin(hint)
+    inner = get_args(hint)
     if outer is Mapping:
         key_type = _outer_type(inner[0])
         for key, member in value.items():
-            if not _is_of(key, key_type):
+            if not _has_type(key, key_type):
                 what = f"has the key {reprlib.repr(key)}, of type {type(key).__name__}"
                 remedy = f"give {_type_name(key_type)} as a key, such as {{'name': value}}"
                 yield Problem(where, what, remedy)
-            yield from _of_wrong_type(f"{where}.{key}", member, inner[1])
+            yield from _type_problems(f"{where}.{key}", member, inner[1])
     elif outer is tuple:
         hints = inner[:1] * len(value) if inner[-1] is ... else inner
         if len(hints) != len(value):
             yield Problem(where, f"has {counted(len(value), 'value')}", f"give {len(hints)}")
         for k, (member, member_hint) in enumerate(zip(value, hints, strict=False)):
-            yield from _of_wrong_type(f"{where}[{k}]", member, member_hint)
+            yield from _type_problems(f"{where}[{k}]", member, member_hint)
 
 
 def _outer_type(hint: Any) -> Any:
-    """Return the type of a value without its member types; tuple for arrays and sequences."""
+    """Return an annotated type without its member types; tuple for arrays and sequences."""
     outer = get_origin(hint) or hint
     return tuple if getattr(outer, "__name__", "") in ("ndarray", "Sequence") else outer
 
@@ -562,7 +567,7 @@ def _type_name(value_type: Any) -> str:
     return words or f"{article} {value_type.__name__}"
 
 
-def _is_of(value: Any, value_type: Any) -> bool:
+def _has_type(value: Any, value_type: Any) -> bool:
     """Return whether a value has a type, or can be used as this type."""
     if value_type in (float, int):
         return _is_number(value)
@@ -600,7 +605,7 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem | None:
+def _limit_problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem | None:
     """Return the problem of a value outside its choices or limits; None if there is none."""
     if spec.choices and isinstance(value, str) and value not in spec.choices:
         return Problem(
@@ -613,18 +618,18 @@ def _problem(name: str, value: Any, spec: Option, *, is_whole: bool) -> Problem 
     # Infinity means no limit if there is no upper limit.
     if value == math.inf and spec.most is None and spec.below is None:
         return None
-    is_low = (spec.least is not None and not value >= spec.least) or (
+    is_too_small = (spec.least is not None and not value >= spec.least) or (
         spec.above is not None and not value > spec.above
     )
-    is_high = (spec.most is not None and not value <= spec.most) or (
+    is_too_large = (spec.most is not None and not value <= spec.most) or (
         spec.below is not None and not value < spec.below
     )
-    is_fraction = is_whole and not isinstance(value, Integral)
-    if not (is_low or is_high or is_fraction or math.isnan(value)):
+    is_not_whole = is_whole and not isinstance(value, Integral)
+    if not (is_too_small or is_too_large or is_not_whole or math.isnan(value)):
         return None
     what = "is not a number" if math.isnan(value) else f"is {value:g}"
-    kind = "whole number" if is_fraction else "number"
-    remedy = f"give a {kind} {spec.limits}".strip()
+    noun = "whole number" if is_not_whole else "number"
+    remedy = f"give a {noun} {spec.limits}".strip()
     return Problem(name, what, spec.remedy or remedy)
 
 
@@ -666,5 +671,5 @@ def by_label(value: Any) -> Any:
 
 
 def _are_texts(labels: list[Any]) -> bool:
-    """Return whether there are labels, and all are texts."""
+    """Return whether the list is not empty and contains only texts."""
     return bool(labels) and all(isinstance(label, str) for label in labels)

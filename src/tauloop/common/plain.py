@@ -1,4 +1,4 @@
-"""Plain data (dict, list, str, int, float, bool, None) of objects, for JSON.
+"""Conversion of objects to plain data (dict, list, str, int, float, bool, None) for JSON.
 
 By default the keys of a dataclass are the names of its fields. The metadata of a field can change
 them (`json_keys`). Properties that are also in JSON are marked by `in_json`.
@@ -85,8 +85,8 @@ def json_keys(
         >>> Run(time=2.0, start=1.0 + 3.0j).as_dict()
         {'time_s': 2.0, 'position': 1.0, 'height': 3.0}
     """
-    whole = {key: ""} if key or not paths else {}
-    rows = tuple(
+    own_path = {key: ""} if key or not paths else {}
+    keys = tuple(
         JsonKey(
             key=name,
             path=tuple(filter(None, path.split("."))),
@@ -95,9 +95,9 @@ def json_keys(
             flat=flat,
             summary=summary,
         )
-        for name, path in (whole | paths).items()
+        for name, path in (own_path | paths).items()
     )
-    return MappingProxyType({_METADATA: rows})
+    return MappingProxyType({_METADATA: keys})
 
 
 #: Metadata of a field that is not in JSON.
@@ -107,7 +107,7 @@ OMITTED: MappingProxyType[str, Any] = MappingProxyType({_METADATA: ()})
 def in_json(
     key: str = "", *, optional: bool = False, nullable: bool = False, flat: bool = False
 ) -> Callable[[_Function], _Function]:
-    """Return a decorator of properties that are in JSON, in addition to the fields.
+    """Return a decorator that adds a property to the JSON of an object.
 
     Write it below `@property`.
 
@@ -116,12 +116,12 @@ def in_json(
         optional, nullable, flat: see `JsonKey`.
     """
 
-    def marked(function: _Function) -> _Function:
-        row = JsonKey(key=key, path=(), optional=optional, nullable=nullable, flat=flat)
-        setattr(function, _METADATA, row)
+    def decorate(function: _Function) -> _Function:
+        json_key = JsonKey(key=key, path=(), optional=optional, nullable=nullable, flat=flat)
+        setattr(function, _METADATA, json_key)
         return function
 
-    return marked
+    return decorate
 
 
 class PlainData:
@@ -179,49 +179,51 @@ def plain(value: Any, nullable: bool = False) -> Any:
 
 
 def _plain_fields(owner: Any) -> dict[str, Any]:
-    """Return the fields and marked properties of a dataclass as plain data."""
-    name = getattr(type(owner), "json_format", "")
-    data: dict[str, Any] = {"format": name} if name else {}
+    """Return the fields and the properties with `in_json` of a dataclass as plain data."""
+    json_format = getattr(type(owner), "json_format", "")
+    data: dict[str, Any] = {"format": json_format} if json_format else {}
     cls: type = type(owner)
-    for row in _rows(cls):
-        value = row.value(owner)
-        if row.optional and value is None:
+    for json_key in _json_keys_of(cls):
+        value = json_key.value(owner)
+        if json_key.optional and value is None:
             continue
-        if row.flat:
+        if json_key.flat:
             data = ({} if value is None else plain(value)) | data
         else:
-            data[row.key] = plain(value, row.nullable)
+            data[json_key.key] = plain(value, json_key.nullable)
     return data
 
 
 @functools.cache
-def _rows(cls: type) -> tuple[JsonKey, ...]:
+def _json_keys_of(cls: type) -> tuple[JsonKey, ...]:
     """Return the JSON keys of a class: keys of base classes first, properties before fields."""
-    known = {item.name: item for item in fields(cls)}
-    # Rows by attribute, not by key: a key may be the name of another attribute.
-    rows = dict[str, tuple[JsonKey, ...]]()
+    field_by_name = {item.name: item for item in fields(cls)}
+    # Sorted by attribute, not by key: a key may be the name of another attribute.
+    keys_by_attribute: dict[str, tuple[JsonKey, ...]] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             function = getattr(member, "fget", None)
-            row = getattr(function, _METADATA, None)
-            if row:
-                rows[name] = (_row(row, name),)
+            json_key = getattr(function, _METADATA, None)
+            if json_key:
+                keys_by_attribute[name] = (_completed_key(json_key, name),)
         for name in vars(base).get("__annotations__", {}):
-            if name not in known:
+            if name not in field_by_name:
                 continue
-            rows.pop(name, None)
-            metadata = known[name].metadata.get(_METADATA, json_keys()[_METADATA])
-            rows[name] = tuple(_row(row, name) for row in metadata)
-    return tuple({row.key: row for group in rows.values() for row in group}.values())
+            keys_by_attribute.pop(name, None)
+            metadata = field_by_name[name].metadata.get(_METADATA, json_keys()[_METADATA])
+            keys_by_attribute[name] = tuple(_completed_key(item, name) for item in metadata)
+    # A later key replaces an earlier key of the same name.
+    keys = {item.key: item for group in keys_by_attribute.values() for item in group}
+    return tuple(keys.values())
 
 
-def _row(row: JsonKey, name: str) -> JsonKey:
-    """Return a JSON key that is completed by the name of its field or property."""
-    return replace(row, key=row.key or name, path=(name, *row.path))
+def _completed_key(json_key: JsonKey, name: str) -> JsonKey:
+    """Return a JSON key whose path begins with a field or property, the default of the key."""
+    return replace(json_key, key=json_key.key or name, path=(name, *json_key.path))
 
 
-def stated(value: Any) -> Any:
-    """Return a text or collection, or None if it is empty; a `summary` for JSON."""
+def none_if_empty(value: Any) -> Any:
+    """Return a text or collection, or None if it is empty. Use it as a `summary` for JSON."""
     return value or None
 
 

@@ -17,10 +17,12 @@ STEPS_PER_STAGE = 1000
 class Stages:
     """Progress of a workflow with a known number of stages.
 
-    stages = Stages(progress, 1 + len(engines))
-    states = random_states(..., progress=stages.part)
-    stages.done()
-    for engine in stages.over(engines): ...
+    For example, with one stage for the states and one for each engine::
+
+        stages = Stages(progress, 1 + len(engines))
+        states = random_states(..., progress=stages.part)
+        stages.done()
+        for engine in stages.over(engines): ...
     """
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -41,11 +43,11 @@ class Stages:
 
         Values below an earlier report are ignored. The method can be passed as a `Progress`.
         """
-        completed_steps = STEPS_PER_STAGE * self._completed
-        reached = completed_steps + int(STEPS_PER_STAGE * min(done / total, 1.0))
-        if self._progress is not None and reached > self._reported:
-            self._progress(reached, STEPS_PER_STAGE * self._total)
-            self._reported = reached
+        steps = STEPS_PER_STAGE * self._completed
+        steps += int(STEPS_PER_STAGE * min(done / total, 1.0))
+        if self._progress is not None and steps > self._reported:
+            self._progress(steps, STEPS_PER_STAGE * self._total)
+            self._reported = steps
 
     def done(self) -> None:
         """End the current stage."""

@@ -1,4 +1,4 @@
-"""Memory of the most recently used values, with a bound on their total size."""
+"""Least-recently-used (LRU) cache with a bound on the total size of its values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Value = TypeVar("Value")
 
 @final
 class Recent(Generic[Value]):
-    """Values by key. When their total size exceeds a bound, those unused for longest are removed.
+    """Least-recently-used (LRU) cache of values by key.
 
-    The value that was used last is always kept. Threads can share this object. A copy of it, or an
-    unpickled one, is empty.
+    When the total size exceeds a bound, the least recently used values are removed, except the last
+    one that was used. Threads can share this object. A copied or unpickled object is empty.
     """
 
     def __init__(self, largest: float) -> None:
@@ -40,7 +40,7 @@ class Recent(Generic[Value]):
         compute: Callable[[], Value],
         size: Callable[[Value], float] = lambda _: 1.0,
     ) -> Value:
-        """Return the value of a key, which is computed if it is not in memory.
+        """Return the value of a key; compute and store it if it is not in the cache.
 
         Args:
             key: everything that determines the value.

@@ -5,8 +5,8 @@ This takes 0.7 ms per class, and a command imports two hundred classes. Here met
 fields when they are called. Only ``__init__`` is compiled, and only for classes with several
 objects.
 
-A field may be `DEFERRED`: a `deferred` value is computed when the field is first read, and then
-stored.
+A field may be `DEFERRED`: a `deferred` value is computed when the field is first read, and the
+result is stored in the field.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def deferred(compute: Callable[[], _Value]) -> _Value:
 
     All code that reads the field gets the value and never the placeholder, including comparisons,
     `repr`, `pickle`, `copy` and `dataclasses.replace`. The data that `compute` reads must not
-    change until then, so that arrays which a caller can change must be copied. If `compute` raises
+    change until then; copy arrays that a caller can change. If `compute` raises
     an exception, the field stays deferred.
     """
     return cast(_Value, _Placeholder(compute))
@@ -80,12 +80,15 @@ else:
         def decorate(cls: type) -> type:
             cls = _with_fields(cls, kw_only, slots)
             _defer(cls)
-            methods = {"__init__": _Init(cls)} if init else {}
-            methods |= {"__repr__": _repr} if repr else {}
-            methods |= _comparison(cls, frozen) if eq else {}
-            methods |= (
-                {"__getstate__": _state, "__setstate__": _restore} if frozen and slots else {}
-            )
+            methods = {}
+            if init:
+                methods["__init__"] = _Init(cls)
+            if repr:
+                methods["__repr__"] = _repr
+            if eq:
+                methods |= _comparison(cls, frozen)
+            if frozen and slots:
+                methods |= {"__getstate__": _state, "__setstate__": _restore}
             for name, method in methods.items():
                 # Python sets the hash of a class that defines a comparison to None.
                 if vars(cls).get(name) is None:
@@ -103,13 +106,14 @@ _SPECIAL = re.compile("ClassVar|InitVar|KW_ONLY")
 
 
 def _with_fields(cls: type, kw_only: bool, slots: bool) -> type:
-    """Return a dataclass without methods.
+    """Return a dataclass without the methods that this module adds.
 
-    Python rejects a class that is derived from a frozen class unless it is frozen itself. This
-    class is frozen later, so that the flags of its bases are temporarily cleared.
+    Python rejects a class that is derived from a frozen class unless it is frozen itself. Here
+    `_freeze` freezes the class later, so the flags of its bases are temporarily cleared.
 
     Python searches every annotation that is a text for special types, such as `ClassVar`. This
-    takes a third of the time. Therefore annotations without such a type are temporarily replaced.
+    search takes a third of the time. Therefore annotations without such a type are temporarily
+    replaced.
     """
     annotations = vars(cls).get("__annotations__", {})
     texts = {name: text for name, text in annotations.items() if _is_ordinary(text)}
@@ -201,9 +205,9 @@ class _Filler:
 
     def __call__(self, instance: Any, /, *positional: object, **named: object) -> None:
         values = dict(zip(self.positional, positional, strict=False))
-        is_wrong = len(values) < len(positional) or not values.keys().isdisjoint(named)
+        has_extra = len(values) < len(positional) or not values.keys().isdisjoint(named)
         values |= named
-        if is_wrong or not self.required <= values.keys() <= self.accepted:
+        if has_extra or not self.required <= values.keys() <= self.accepted:
             # Call the compiled function, which raises Python's errors about arguments.
             self.compiled()(instance, *positional, **named)
             return
@@ -232,9 +236,13 @@ def _compiled(cls: Any) -> Any:
     As in Python's decorator, the only variable parts of the compiled text are names of fields.
     """
     namespace: dict[str, Any] = {"put": object.__setattr__, "MISSING": MISSING}
-    positional, keyword_only, body = ["self"], list[str](), list[str]()
+    positional = ["self"]
+    keyword_only: list[str] = []
+    body: list[str] = []
     for item in fields(cls):
-        name, default, value = item.name, f"default_{item.name}", item.name
+        name = item.name
+        value = name
+        default = f"default_{name}"
         has_factory = item.default_factory is not MISSING
         namespace[default] = item.default_factory if has_factory else item.default
         has_default = namespace[default] is not MISSING
@@ -245,7 +253,10 @@ def _compiled(cls: Any) -> Any:
                 value = f"{default}() if {name} is MISSING else {name}"
             elif has_default:
                 argument = f"{name}={default}"
-            (keyword_only if item.kw_only else positional).append(argument)
+            if item.kw_only:
+                keyword_only.append(argument)
+            else:
+                positional.append(argument)
         elif has_default:
             value = f"{default}()" if has_factory else default
         else:
@@ -253,7 +264,9 @@ def _compiled(cls: Any) -> Any:
         body.append(f"put(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    arguments = [*positional, "*", *keyword_only] if keyword_only else positional
+    arguments = positional
+    if keyword_only:
+        arguments = [*positional, "*", *keyword_only]
     head = f"def __init__({', '.join(arguments)}):\n  "
     exec(head + "\n  ".join(body or ["pass"]), namespace)
     init = namespace["__init__"]

@@ -36,7 +36,7 @@ class Diagnostic:
     Attributes:
         name: name of the number.
         value: the number; None if it is not defined, for example if there is no dependent column.
-        unit: unit of the number, "" for a pure number.
+        unit: unit of the number, "" if dimensionless.
         lower, upper: limits of values that pass; None for no limit.
         advice: what to do if the value is outside its limits.
     """
@@ -91,7 +91,7 @@ def diagnostic(
         name: name of the value.
         value: the value; None if it is not defined.
         at_least, at_most: limits of values that pass; a value without limits is only reported.
-        unit: unit of the value and its limits, "" for a pure number.
+        unit: unit of the value and its limits, "" if dimensionless.
         advice: what to do if the value is outside its limits.
 
     Examples:
@@ -115,7 +115,7 @@ def status_of(diagnostics: Iterable[Diagnostic]) -> Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """The origin of a result. It omits time and computer, so that equal runs give equal files.
+    """The origin of a result, without time and computer, so that equal runs give equal files.
 
     Attributes:
         versions: versions of Tauloop, Python and the packages that computed the numbers.
@@ -129,8 +129,8 @@ class Provenance:
 
 
 @functools.cache
-def _installed(package: str) -> str:
-    """Return the version of a package.
+def _package_version(package: str) -> str:
+    """Return the version of a package, or a note if it has no metadata.
 
     The attribute of an imported package is faster to read than the metadata of installed packages.
     """
@@ -148,7 +148,7 @@ def _installed(package: str) -> str:
 
 def tauloop_version() -> str:
     """Return the version of Tauloop, for generated files."""
-    return _installed("tauloop")
+    return _package_version("tauloop")
 
 
 def provenance(
@@ -157,10 +157,10 @@ def provenance(
     inputs: Mapping[str, Any] | None = None,
     packages: tuple[str, ...] = ("numpy", "casadi"),
 ) -> Provenance:
-    """Return a provenance with the versions of Python, Tauloop and the named packages."""
+    """Return a provenance with the versions of Python, Tauloop and these packages."""
     versions = {"python": sys.version.partition(" ")[0]}
     for package in ("tauloop", *packages):
-        versions[package] = _installed(package)
+        versions[package] = _package_version(package)
     return Provenance(versions=versions, options=dict(options), inputs=dict(inputs or {}))
 
 
@@ -240,16 +240,17 @@ def content(value: Any) -> str:
         ValueError: an object has an unsupported type.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        inside = ",".join(
+        field_texts = [
             f"{item.name}={content(getattr(value, item.name))}" for item in fields(value)
-        )
-        return f"{type(value).__qualname__}({inside})"
+        ]
+        return f"{type(value).__qualname__}({','.join(field_texts)})"
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
     if hasattr(value, "tolist"):  # An array, recognized without an import of NumPy.
         return f"array{value.tolist()!r}"
     if isinstance(value, Mapping):
-        return f"{{{','.join(f'{content(key)}:{content(item)}' for key, item in value.items())}}}"
+        entries = [f"{content(key)}:{content(item)}" for key, item in value.items()]
+        return f"{{{','.join(entries)}}}"
     if isinstance(value, tuple | list):
         return f"[{','.join(map(content, value))}]"
     if isinstance(value, set | frozenset):

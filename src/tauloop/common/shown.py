@@ -46,8 +46,8 @@ class ReprMixin:
                 # This raises Python's error, or the error of a property that failed.
                 return object.__getattribute__(self, name)
             text = f"{owner.__name__!r} object has no attribute {name!r}"
-            known = [item for item in dir(owner) if not item.startswith("_")]
-            names = peer_names(name, known) or names_elsewhere(name)
+            attributes = [item for item in dir(owner) if not item.startswith("_")]
+            names = peer_names(name, attributes) or names_elsewhere(name)
             if names:
                 text += f": did you mean {' or '.join(names)}?"
             raise AttributeError(text, name=name, obj=self)

@@ -23,18 +23,20 @@ PEAKS = {
 }
 #: Texts for peaks in these units.
 PEAKS_BY_UNIT = {"N m": {"force": "peak torque of a motor"}}
-#: Maximum number of diagnostics among the key numbers, and maximum number of key numbers.
-MAX_DIAGNOSTICS, MAX_NUMBERS = 4, 8
+#: Maximum number of diagnostics among the key numbers.
+MAX_DIAGNOSTICS = 4
+#: Maximum number of key numbers.
+MAX_NUMBERS = 8
 
 #: Name, value with its unit, and remark of a key number.
 Row = tuple[str, str, str]
 
 
 def key_numbers(result: Any) -> KeyNumbers | None:
-    """Return duration, peaks and errors of a result; None if it has no numbers.
+    """Return the key numbers of a result, such as duration and peaks; None if it has no numbers.
 
-    Peaks are computed from the result's quantities over time. For a result without such quantities,
-    the values of its diagnostics are shown.
+    Peaks are computed from the result's quantities over time. Diagnostics are added if they have a
+    unit or are outside their limits, or if the result has no peaks.
     """
     first_rows = _SPECIAL_ROWS.get(type(result).__name__, _peaks)
     rows = list(first_rows(result))
@@ -45,9 +47,9 @@ def key_numbers(result: Any) -> KeyNumbers | None:
         rows.append(("diagnostics within limits", f"{passed} of {len(limited)}", ""))
     # In addition to peaks, only errors with a unit and values outside their limits are of interest.
     has_no_peaks = len(rows) <= bool(limited)
-    chosen = [item for item in diagnostics if has_no_peaks or item.unit or not item.is_good]
-    values = [item for item in chosen if item.value is not None]
-    rows += [_diagnostic(item) for item in values[:MAX_DIAGNOSTICS]]
+    relevant = [item for item in diagnostics if has_no_peaks or item.unit or not item.is_good]
+    defined = [item for item in relevant if item.value is not None]
+    rows += [_diagnostic(item) for item in defined[:MAX_DIAGNOSTICS]]
     return KeyNumbers(rows=tuple(rows[:MAX_NUMBERS])) if rows else None
 
 
@@ -106,19 +108,19 @@ def _cycle(cycle: Any) -> Iterator[Row]:
 
 def _motors(sizing: Any) -> Iterator[Row]:
     """Yield the largest loads of the motors, and the lightest motor with its gear."""
-    for turns in (True, False):
-        loads = [load for load in sizing.loads if load.turns == turns]
+    for is_rotary in (True, False):
+        loads = [load for load in sizing.loads if load.turns == is_rotary]
         if not loads:
             continue
-        unit, word = ("N m", "torque") if turns else ("N", "force")
+        unit, quantity = ("N m", "torque") if is_rotary else ("N", "force")
         strongest = max(loads, key=lambda load: load.peak_force)
-        yield f"peak {word} of a motor", f"{strongest.peak_force:.4g} {unit}", strongest.name
+        yield f"peak {quantity} of a motor", f"{strongest.peak_force:.4g} {unit}", strongest.name
         hottest = max(loads, key=lambda load: load.rms_force)
-        yield f"RMS {word} of a motor", f"{hottest.rms_force:.4g} {unit}", hottest.name
-        factor, unit = (RPM_PER_RAD_S, "rpm") if turns else (1.0, "m/s")
+        yield f"RMS {quantity} of a motor", f"{hottest.rms_force:.4g} {unit}", hottest.name
+        factor, unit = (RPM_PER_RAD_S, "rpm") if is_rotary else (1.0, "m/s")
         fastest = max(loads, key=lambda load: load.peak_speed)
         yield "peak speed of a motor", f"{factor * fastest.peak_speed:.4g} {unit}", fastest.name
-        suitable = [c for c in sizing.for_all(turns=turns) if is_within(c, sizing.options)]
+        suitable = [c for c in sizing.for_all(turns=is_rotary) if is_within(c, sizing.options)]
         if suitable:
             best = suitable[0]
             remark = f"utilization {best.use:.0%} ({best.limited_by})"

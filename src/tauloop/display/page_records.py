@@ -32,7 +32,7 @@ class PageRecord(PlainData, ReprMixin):
     """Contents of a page for one result.
 
     Attributes:
-        kind: class of the result.
+        kind: name of the class of the result.
         title: heading.
         status: status of the result, ``ok`` or ``doubtful``.
         pieces: contents, in order.
@@ -137,18 +137,18 @@ def _provenance_pieces(
     versions = tuple(origin.versions.items())
     yield Table(title="Versions", heads=("package", "version"), cells=versions)
     for title, data in (("Options", origin.options), ("Input", origin.inputs)):
-        if cells := tuple(_flat(plain(data))):
+        if cells := tuple(_flattened(plain(data))):
             yield Table(title=title, heads=("name", "value"), cells=cells)
 
 
-def _flat(data: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield plain data as names and texts, without empty and false values; cut long texts."""
+def _flattened(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested data as dotted names and texts; empty and false values are omitted."""
     for name, value in data.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flattened(value, f"{prefix}{name}.")
         elif value not in (None, "", [], False):
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"{before}{name}", text if len(text) <= 120 else f"{text[:117]}..."
+            yield f"{prefix}{name}", text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict[str, str]:
@@ -156,7 +156,7 @@ def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict
 
     Args:
         command: words of the command line.
-        outputs: files to leave out.
+        outputs: files to omit.
 
     Returns:
         The hashes by path.

@@ -62,18 +62,18 @@ class ReportPart(ABC):
         """Return the contents of a page: the machine in motion, plots, and tables."""
         from tauloop.display.pieces import Plot
 
-        shown = list(self.scene(result))
-        about_motion = [piece for piece in shown if isinstance(piece, Plot)]
-        yield from (piece for piece in shown if piece not in about_motion)
+        scene = list(self.scene(result))
+        motion_plots = [piece for piece in scene if isinstance(piece, Plot)]
+        yield from (piece for piece in scene if piece not in motion_plots)
         yield from self.plots(result)
-        yield from about_motion
+        yield from motion_plots
         yield from _page_pieces(self.tables(result))
 
 
 def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
     """Yield tables and paragraphs, without empty ones; texts become paragraphs.
 
-    Rich tables, which parts of other packages could yield before 0.2, are left out with a warning.
+    Rich tables, which parts of other packages could yield before 0.2, are omitted with a warning.
     """
     from tauloop.display.pieces import Paragraph, Table
 
@@ -88,7 +88,7 @@ def _page_pieces(items: Iterable[object]) -> Iterator[Piece]:
 
 
 @final
-class _OwnPart(ReportPart):
+class _BuiltinPart(ReportPart):
     """A part of Tauloop, whose functions are imported when they are called.
 
     A function is specified as ``module:function``, or as ``module`` if the function has the name of
@@ -144,181 +144,189 @@ _FASTEST = {
     "plots": "motion.motion_plots:fastest_plots",
     "scene": "motion.motion_plots:motion_scene",
 }
-_OWN_PARTS = (
-    _OwnPart("AnalyticRegrouping", "identification.regrouping_tables"),
-    _OwnPart("CableSimulation", "motion.simulation_tables", **_SIMULATION),
-    _OwnPart(
+_BUILTIN_PARTS = (
+    _BuiltinPart("AnalyticRegrouping", "identification.regrouping_tables"),
+    _BuiltinPart("CableSimulation", "motion.simulation_tables", **_SIMULATION),
+    _BuiltinPart(
         "Calibration",
         "identification.calibration_tables",
         plots="identification.calibration_plots",
         scene="identification.calibration_plots:calibration_scene",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "CircleTest",
         "drives.drive_tables:circle_tables",
         plots="motion.drive_plots:circle_plots",
         scene="motion.drive_plots:circle_scene",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "ControlComparison",
         "motion.control_tables",
         plots="motion.control_plots",
         scene="motion.control_plots:control_scene",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "Cycle",
         "motion.cycle_tables",
         plots="motion.motion_plots:cycle_plots",
         scene="motion.motion_plots:motion_scene",
     ),
-    _OwnPart("CertificateCheck", "design.certificate_tables:certificate_check_tables"),
-    _OwnPart("Certification", "design.certificate_tables:certificate_tables"),
-    _OwnPart("CompiledCache", "machines.cache_tables"),
-    _OwnPart("Conversion", "machines.conversion_tables", figure=_MACHINE_DRAWING),
-    _OwnPart("Description", "machines.machine_tables:description_tables", figure=_MACHINE_DRAWING),
-    _OwnPart(
+    _BuiltinPart("CertificateCheck", "design.certificate_tables:certificate_check_tables"),
+    _BuiltinPart("Certification", "design.certificate_tables:certificate_tables"),
+    _BuiltinPart("CompiledCache", "machines.cache_tables"),
+    _BuiltinPart("Conversion", "machines.conversion_tables", figure=_MACHINE_DRAWING),
+    _BuiltinPart(
+        "Description", "machines.machine_tables:description_tables", figure=_MACHINE_DRAWING
+    ),
+    _BuiltinPart(
         "DriveStep",
         "drives.drive_tables",
         plots="motion.drive_plots:step_plots",
         scene="motion.drive_plots:step_scene",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "Excitation",
         "identification.excitation_tables",
         plots="identification.excitation_plots",
         scene="identification.excitation_plots:excitation_scene",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "ElasticSimulation",
         "elasticity.motion_tables",
         plots="elastic_plots:elastic_simulation_plots",
     ),
-    _OwnPart("Export", "tauloop.export.tables:export_tables"),
-    _OwnPart("CompensationExport", "tauloop.export.tables:compensation_export_tables"),
-    _OwnPart("CompensatedPoses", "elasticity.compensation_tables:compensated_tables"),
-    _OwnPart("CompensationTable", "elasticity.compensation_tables:lookup_tables"),
-    _OwnPart("DriveStiffness", "drives.drive_stiffness_tables"),
-    _OwnPart("ExternalWrench", "identification.wrench_tables", plots="identification.wrench_plots"),
-    _OwnPart("FastestMotion", "motion.fastest_tables", **_FASTEST),
-    _OwnPart("FoldedLogs", "tauloop.study.tables:fold_tables"),
-    _OwnPart("FmuExport", "tauloop.export.fmu.tables:fmu_tables"),
-    _OwnPart("FittedPlant", "drives.plant_tables"),
-    _OwnPart("Checkup", "machines.checkup_tables"),
-    _OwnPart("CollisionDetection", "motion.collision_tables", plots="motion.collision_plots"),
-    _OwnPart("Inspection", "machines.machine_tables:check_tables", figure=_MACHINE_DRAWING),
-    _OwnPart("Jacobian", "motion.kinematics_tables:jacobian_tables"),
-    _OwnPart("LinkParameters", "identification.link_tables"),
-    _OwnPart("ControllerExport", "tauloop.export.tables:controller_tables"),
-    _OwnPart("StreamedMotion", "machines.view_tables:stream_tables"),
-    _OwnPart("PlantRun", "tauloop.export.hil.tables:plant_run_tables"),
-    _OwnPart("LinuxcncExport", "tauloop.export.tables:linuxcnc_tables"),
-    _OwnPart("TransmissionExport", "tauloop.export.tables:transmission_tables"),
-    _OwnPart(
+    _BuiltinPart("Export", "tauloop.export.tables:export_tables"),
+    _BuiltinPart("CompensationExport", "tauloop.export.tables:compensation_export_tables"),
+    _BuiltinPart("CompensatedPoses", "elasticity.compensation_tables:compensated_tables"),
+    _BuiltinPart("CompensationTable", "elasticity.compensation_tables:lookup_tables"),
+    _BuiltinPart("DriveStiffness", "drives.drive_stiffness_tables"),
+    _BuiltinPart(
+        "ExternalWrench", "identification.wrench_tables", plots="identification.wrench_plots"
+    ),
+    _BuiltinPart("FastestMotion", "motion.fastest_tables", **_FASTEST),
+    _BuiltinPart("FoldedLogs", "tauloop.study.tables:fold_tables"),
+    _BuiltinPart("FmuExport", "tauloop.export.fmu.tables:fmu_tables"),
+    _BuiltinPart("FittedPlant", "drives.plant_tables"),
+    _BuiltinPart("Checkup", "machines.checkup_tables"),
+    _BuiltinPart("CollisionDetection", "motion.collision_tables", plots="motion.collision_plots"),
+    _BuiltinPart("Inspection", "machines.machine_tables:check_tables", figure=_MACHINE_DRAWING),
+    _BuiltinPart("Jacobian", "motion.kinematics_tables:jacobian_tables"),
+    _BuiltinPart("LinkParameters", "identification.link_tables"),
+    _BuiltinPart("ControllerExport", "tauloop.export.tables:controller_tables"),
+    _BuiltinPart("StreamedMotion", "machines.view_tables:stream_tables"),
+    _BuiltinPart("PlantRun", "tauloop.export.hil.tables:plant_run_tables"),
+    _BuiltinPart("LinuxcncExport", "tauloop.export.tables:linuxcnc_tables"),
+    _BuiltinPart("TransmissionExport", "tauloop.export.tables:transmission_tables"),
+    _BuiltinPart(
         "MachineIdentification",
         "identification.machine_identification_tables",
         plots="identification.identification_plots",
         scene="identification.identification_plots:identification_scene",
     ),
-    _OwnPart("MachineIndex", "machines.index_tables"),
-    _OwnPart(
+    _BuiltinPart("MachineIndex", "machines.index_tables"),
+    _BuiltinPart(
         "Modes",
         "motion.modes_tables",
         plots="motion.modes_plots",
         scene="motion.modes_plots:modes_scene",
         figure="display.renderers.modes_drawing:modes_figure",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "MotionForces",
         "motion.dynamics_tables",
         plots="motion.dynamics_plots",
         scene="motion.dynamics_plots:dynamics_scene",
     ),
-    _OwnPart("MotorSizing", "motion.motor_tables", plots="motion.motor_plots"),
-    _OwnPart("NewMachine", "machines.new_machine_tables", figure=_MACHINE_DRAWING),
-    _OwnPart(
+    _BuiltinPart("MotorSizing", "motion.motor_tables", plots="motion.motor_plots"),
+    _BuiltinPart("NewMachine", "machines.new_machine_tables", figure=_MACHINE_DRAWING),
+    _BuiltinPart(
         "OperationCounts",
         "machines.cost_tables",
         plots="comparison_plots:cost_plots",
         scene="comparison_plots:cost_scene",
     ),
-    _OwnPart("ParameterTrack", "identification.track_tables", plots="identification.track_plots"),
-    _OwnPart(
+    _BuiltinPart(
+        "ParameterTrack", "identification.track_tables", plots="identification.track_plots"
+    ),
+    _BuiltinPart(
         "PlannedMotion",
         "motion.motion_tables",
         plots="motion.motion_plots",
         scene="motion.motion_plots:motion_scene",
     ),
-    _OwnPart("PlayMap", "drives.drive_tables:play_tables", plots="motion.drive_plots:play_plots"),
-    _OwnPart(
+    _BuiltinPart(
+        "PlayMap", "drives.drive_tables:play_tables", plots="motion.drive_plots:play_plots"
+    ),
+    _BuiltinPart(
         "PosePlan",
         "identification.poses_tables",
         plots="identification.poses_plots",
         scene="identification.poses_plots:poses_scene",
     ),
-    _OwnPart("Poses", "motion.kinematics_tables:poses_tables"),
-    _OwnPart("Reduction", "machines.reduction_tables"),
-    _OwnPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
-    _OwnPart("Simulation", "motion.simulation_tables", **_SIMULATION),
-    _OwnPart(
+    _BuiltinPart("Poses", "motion.kinematics_tables:poses_tables"),
+    _BuiltinPart("Reduction", "machines.reduction_tables"),
+    _BuiltinPart("RoundTrip", "motion.simulation_tables", **_SIMULATION),
+    _BuiltinPart("Simulation", "motion.simulation_tables", **_SIMULATION),
+    _BuiltinPart(
         "StaticCompliance",
         "elasticity.elastic_tables:static_compliance_tables",
         plots="elastic_plots:static_compliance_plots",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "Stiffness",
         "elasticity.elastic_tables:stiffness_tables",
         plots="elastic_plots:stiffness_plots",
     ),
-    _OwnPart("StudyResult", "tauloop.study.tables:study_tables"),
-    _OwnPart(
+    _BuiltinPart("StudyResult", "tauloop.study.tables:study_tables"),
+    _BuiltinPart(
         "Synthesis",
         "design.synthesis_tables",
         plots="synthesis_plots",
         scene="synthesis_plots:synthesis_scene",
     ),
-    _OwnPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
-    _OwnPart(
+    _BuiltinPart("FreeMotionComparison", "motion.simulation_tables", **_SIMULATION),
+    _BuiltinPart(
         "ThermalExpansion",
         "elasticity.elastic_tables:thermal_tables",
         plots="elastic_plots:thermal_plots",
     ),
-    _OwnPart("Transfer", "motion.transfer_tables"),
-    _OwnPart("Tuning", "drives.tuning_tables"),
-    _OwnPart("LogDescription", "identification.log_tables:log_description_tables"),
-    _OwnPart("TwoRuns", "identification.log_tables:two_runs_tables"),
-    _OwnPart(
+    _BuiltinPart("Transfer", "motion.transfer_tables"),
+    _BuiltinPart("Tuning", "drives.tuning_tables"),
+    _BuiltinPart("LogDescription", "identification.log_tables:log_description_tables"),
+    _BuiltinPart("TwoRuns", "identification.log_tables:two_runs_tables"),
+    _BuiltinPart(
         "VerifiedMachine",
         "machines.verification_tables",
         plots="comparison_plots:verification_plots",
         scene="comparison_plots:verification_scene",
     ),
-    _OwnPart("ToleranceAllocation", "design.allocation_tables"),
-    _OwnPart("ToleranceMap", "design.tolerance_tables"),
-    _OwnPart(
+    _BuiltinPart("ToleranceAllocation", "design.allocation_tables"),
+    _BuiltinPart("ToleranceMap", "design.tolerance_tables"),
+    _BuiltinPart(
         "Vibration",
         "elasticity.elastic_tables:vibration_tables",
         plots="elastic_plots:vibration_plots",
     ),
-    _OwnPart(
+    _BuiltinPart(
         "View", "machines.view_tables", figure="display.renderers.machine_drawing:view_figure"
     ),
-    _OwnPart("WrittenEquations", "machines.equations_text:equations_lines"),
-    _OwnPart(
+    _BuiltinPart("WrittenEquations", "machines.equations_text:equations_lines"),
+    _BuiltinPart(
         "Workspace",
         "motion.workspace_tables",
         plots="motion.workspace_plots",
         scene="motion.workspace_plots:workspace_scene",
         figure="display.renderers.result_figures:workspace_figure",
     ),
-    _OwnPart("WrittenReport", "machines.report_tables"),
+    _BuiltinPart("WrittenReport", "machines.report_tables"),
 )
 #: All parts by name: Tauloop's parts, named after their results, and the parts of other packages.
 PARTS: Mapping[str, ReportPart] = Registry(
-    "tauloop.parts", ReportPart, {part.name: part for part in _OWN_PARTS}
+    "tauloop.parts", ReportPart, {part.name: part for part in _BUILTIN_PARTS}
 )
 
 
 def parts_of(result: object) -> tuple[ReportPart, ...]:
-    """Return the parts that report a result, Tauloop's own first."""
-    kinds = {kind.__name__ for kind in type(result).__mro__}
-    return tuple(part for part in PARTS.values() if part.takes in kinds)
+    """Return the parts that report a result, those of Tauloop first."""
+    class_names = {base.__name__ for base in type(result).__mro__}
+    return tuple(part for part in PARTS.values() if part.takes in class_names)

@@ -1,8 +1,8 @@
 """Contents of pages, terminals and figures as data: paragraphs, tables, plots, scenes.
 
 The parts of a result (`ReportPart`) build these objects once. The modules of
-`tauloop.display.renderers` print them with Rich and draw them with Matplotlib,
-`tauloop.viewer.pages` writes them as HTML with Plotly. A record is their plain form, in JSON.
+`tauloop.display.renderers` print the objects with Rich and draw them with Matplotlib, and
+`tauloop.viewer.pages` writes them as HTML with Plotly. A record contains them as plain data.
 """
 
 from __future__ import annotations
@@ -87,10 +87,15 @@ class Table(ReprMixin):
     def __rich__(self) -> RenderableType:
         from tauloop.display.renderers.terminal import printed_table
 
-        whole = [*map(int, self.unbroken)]
-        whole += [k for k, is_number in enumerate(self.numeric) if is_number]
+        unbroken = [*map(int, self.unbroken)]
+        unbroken += [k for k, is_number in enumerate(self.numeric) if is_number]
         return printed_table(
-            self.title, self.heads, self.cells, numeric=self.numeric, unbroken=whole, note=self.note
+            self.title,
+            self.heads,
+            self.cells,
+            numeric=self.numeric,
+            unbroken=unbroken,
+            note=self.note,
         )
 
 
@@ -165,8 +170,8 @@ class Plot(ReprMixin):
         traces: lines, points or bars; may be empty for a map.
         spans: shaded ranges.
         note: text below the plot.
-        over_time: x is the time (s) of the machine in motion on the same page, so that a cursor
-            follows the motion.
+        over_time: x is the time (s), or the number of the state, of the scene on the same page, so
+            that a cursor follows the scene.
         log_x, log_y: logarithmic axes.
         sideways: horizontal rows: the texts of x are at the left, and y increases to the right.
         equal: both axes have the same scale.
@@ -248,7 +253,7 @@ class KeyNumbers(ReprMixin):
     rows: tuple[tuple[str, ...], ...]
 
 
-#: Contents that are printed in a terminal; a text is a plain paragraph.
+#: Contents that are printed in a terminal; a string is a plain paragraph.
 Printed = Paragraph | Table | str
 
 
@@ -267,8 +272,8 @@ class PrintedPieces(tuple[Printed, ...]):
 Piece = Paragraph | Table | Plot | MotionScene | Picture | KeyNumbers
 #: Names of the pieces in JSON.
 PIECES: Mapping[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (Paragraph, Table, Plot, MotionScene, Picture, KeyNumbers)
+    piece_class.__name__.lower(): piece_class
+    for piece_class in (Paragraph, Table, Plot, MotionScene, Picture, KeyNumbers)
 }
 #: Head of a column, or head and number format.
 Column = str | tuple[str, str]
@@ -293,11 +298,11 @@ def table(
         unbroken: indices of further columns whose cells are never broken into several lines.
     """
     heads = [(column, "") if isinstance(column, str) else column for column in columns]
-    formats = [form for _, form in heads]
+    formats = [number_format for _, number_format in heads]
     cells = []
     for row in rows:
         pairs = zip(row, formats, strict=True)
-        cells.append(tuple(_cell(value, form) for value, form in pairs))
+        cells.append(tuple(_cell(value, number_format) for value, number_format in pairs))
     return Table(
         title=title,
         heads=tuple(head for head, _ in heads),
@@ -308,10 +313,10 @@ def table(
     )
 
 
-def _cell(value: Any, form: str) -> str:
+def _cell(value: Any, number_format: str) -> str:
     if isinstance(value, str):
         return value
-    return "" if value is None else format(value, form)
+    return "" if value is None else format(value, number_format)
 
 
 def paragraphs(lines: Iterable[object], tone: str = "plain") -> Iterator[Paragraph]:

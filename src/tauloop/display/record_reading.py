@@ -1,4 +1,4 @@
-"""Reading of records from JSON files of any origin; all errors of a file are reported at once."""
+"""Reading of records from untrusted JSON files; all problems of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.common.files import unreadable
 from tauloop.display.page_records import KEY, RECORD_FORMAT, PageRecord
@@ -30,7 +31,7 @@ from tauloop.display.pieces import (
 )
 from tauloop.mechanism.suggestions import suggestion
 
-#: Largest file that is read, bytes: a hundred times the size for the identification of a long log.
+#: Largest file that is read, bytes: about 100 times the record of a long log's identification.
 MAX_RECORD_BYTES = 100_000_000
 #: Maximum number of problems of a file that are listed.
 MAX_PROBLEMS = 20
@@ -46,7 +47,7 @@ def read_record(path: str | Path) -> PageRecord:
 
     Raises:
         InputError: the file is missing, is not JSON, contains no record, or contains a damaged
-            record, of which all faults are listed.
+            record; the message lists its problems.
     """
     path = Path(path)
     if wrong := unreadable(path):
@@ -54,7 +55,7 @@ def read_record(path: str | Path) -> PageRecord:
     if path.stat().st_size > MAX_RECORD_BYTES:
         raise InputError.of(
             str(path),
-            f"has more than {MAX_RECORD_BYTES / 1e6:.0f} MB",
+            f"is larger than {MAX_RECORD_BYTES / 1e6:.0f} MB",
             "give the file of one result",
         )
     try:
@@ -66,11 +67,11 @@ def read_record(path: str | Path) -> PageRecord:
         ) from error
     content = data.get(KEY) if isinstance(data, dict) else None
     if isinstance(content, dict) and content.get("format") == OLD_FORMAT:
-        content = _renamed(content)
+        content = _with_current_names(content)
     if not isinstance(content, dict) or content.get("format") != RECORD_FORMAT:
         what = f"has no record of the format {RECORD_FORMAT}"
         if isinstance(content, dict):
-            what += f": it states {content.get('format')!r}"
+            what += f", but {content.get('format')!r}"
         remedy = (
             "write the result with this version of Tauloop and --out FILE.json (the output of --json "
             "has no record)"
@@ -84,61 +85,57 @@ def read_record(path: str | Path) -> PageRecord:
         pieces=pieces_of(content.get("pieces"), "pieces", problems),
         made=pieces_of(content.get("made"), "made", problems),
     )
-    if more := max(len(problems) - MAX_PROBLEMS, 0):
-        problems[MAX_PROBLEMS:] = [Problem(KEY, f"has {more} more faults")]
+    if excess := max(len(problems) - MAX_PROBLEMS, 0):
+        problems[MAX_PROBLEMS:] = [Problem(KEY, f"has {counted(excess, 'more fault')}")]
     remedy = "write the result again, with --out FILE.json"
     InputError.raise_if_any(replace(problem, file=str(path), remedy=remedy) for problem in problems)
     return record
 
 
-def _renamed(content: dict[str, Any]) -> dict[str, Any]:
+def _with_current_names(content: dict[str, Any]) -> dict[str, Any]:
     """Return a record of an earlier version with the current names of pieces and fields."""
     renamed: dict[str, Any] = dict(content, format=RECORD_FORMAT)
     for key in ("pieces", "made"):
         if isinstance(content.get(key), list):
-            renamed[key] = [_renamed_piece(item) for item in content[key]]
+            renamed[key] = [_piece_with_current_names(item) for item in content[key]]
     return renamed
 
 
-def _renamed_piece(item: object) -> object:
+def _piece_with_current_names(item: object) -> object:
     if not isinstance(item, dict):
         return item
     piece = dict(item)
     if isinstance(kind := piece.get("piece"), str):
         piece["piece"] = OLD_NAMES.get(kind, kind)
-    if isinstance(drawn := piece.get("traces"), list):
-        piece["traces"] = [_renamed_trace(trace) for trace in drawn]
+    if isinstance(traces := piece.get("traces"), list):
+        piece["traces"] = [_trace_with_current_names(trace) for trace in traces]
     return piece
 
 
-def _renamed_trace(trace: object) -> object:
+def _trace_with_current_names(trace: object) -> object:
     if not isinstance(trace, dict):
         return trace
     return {OLD_NAMES.get(name, name): value for name, value in trace.items()}
 
 
 def pieces_of(value: object, where: str, problems: Problems) -> tuple[Piece, ...]:
-    """Return the pieces of a page from plain data; add faults to the problems."""
+    """Return the pieces of a page from plain data, and add faults to `problems`."""
     if not isinstance(value, list):
         problems.add(where, "is not a list")
         return ()
     pieces = []
     for i, item in enumerate(value):
-        place = f"{where}[{i}]"
+        location = f"{where}[{i}]"
         kind = item.get("piece") if isinstance(item, dict) else None
         if not isinstance(kind, str) or kind not in PIECES:
             hint = suggestion(str(kind), PIECES) if isinstance(kind, str) else ""
-            problems.add(place, f"is not a piece of a page: {kind!r} {hint}".rstrip())
+            problems.add(location, f"is not a piece of a page: {kind!r} {hint}".rstrip())
             continue
-        before = len(problems)
-        piece = _built(
-            PIECES[kind],
-            {name: part for name, part in item.items() if name != "piece"},
-            place,
-            problems,
-        )
-        if len(problems) == before:
-            _check(piece, place, problems)
+        count = len(problems)
+        attributes = {name: content for name, content in item.items() if name != "piece"}
+        piece = _read_object(PIECES[kind], attributes, location, problems)
+        if len(problems) == count:
+            _check(piece, location, problems)
             pieces.append(piece)
     return tuple(pieces)
 
@@ -150,17 +147,16 @@ def _check(piece: Any, where: str, problems: Problems) -> None:
     if isinstance(piece, KeyNumbers) and {len(row) for row in piece.rows} - {3}:
         problems.add(f"{where}.rows", "has rows that are not name, value and remark")
     if isinstance(piece, Table):
-        widths = {len(row) for row in piece.cells} | (
-            {len(piece.numeric)} if piece.numeric else set()
-        )
+        widths = {len(row) for row in piece.cells}
+        if piece.numeric:
+            widths.add(len(piece.numeric))
         if widths - {len(piece.heads)}:
             problems.add(where, f"has {len(piece.heads)} heads, and rows of {sorted(widths)} cells")
     for i, trace in enumerate(getattr(piece, "traces", ())):
-        sizes = {len(trace.x), len(trace.y)} | {
-            len(part) for part in (trace.deviation, trace.labels, trace.base) if part
-        }
-        if len(sizes) > 1:
-            problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(sizes)} values")
+        optional = [trace.deviation, trace.labels, trace.base]
+        lengths = {len(trace.x), len(trace.y)} | {len(values) for values in optional if values}
+        if len(lengths) > 1:
+            problems.add(f"{where}.traces[{i}]", f"has columns of {sorted(lengths)} values")
         if trace.style not in TRACE_STYLES:
             what = f"{trace.style!r} is not one of {', '.join(TRACE_STYLES)}"
             problems.add(f"{where}.traces[{i}].style", what)
@@ -188,8 +184,8 @@ def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
                 f"has {len(grid)} rows of {sorted(widths)} values, but axes of {rows} and {columns}"
             )
             problems.add(f"{where}.{name}", what)
-    known = {None, *map(float, range(len(plot.classes)))}
-    if any(value not in known for row in plot.class_grid for value in row):
+    indices = {None, *map(float, range(len(plot.classes)))}
+    if any(value not in indices for row in plot.class_grid for value in row):
         problems.add(
             f"{where}.class_grid", f"has indices beyond those of {len(plot.classes)} classes"
         )
@@ -210,12 +206,14 @@ def _check_plot(plot: Plot, where: str, problems: Problems) -> None:
                 problems.add(f"{where}.{name}[{i}].color", what)
 
 
-def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
-    """Return an object of a dataclass from a mapping; with problems, add them and return None."""
+def _read_object(kind: Any, data: object, where: str, problems: Problems) -> Any:
+    """Return an object of a dataclass from a mapping; None, and problems, if the data are wrong."""
     if not isinstance(data, Mapping):
-        problems.add(where, f"is {_named(data)}, not a mapping")
+        problems.add(where, f"is {_value_text(data)}, not a mapping")
         return None
-    before, hints, values = len(problems), get_type_hints(kind), {}
+    count = len(problems)
+    hints = get_type_hints(kind)
+    values = {}
     for name in data.keys() - hints.keys():
         problems.add(f"{where}.{name}", "is unknown", suggestion(name, hints) or "remove it")
     for item in fields(kind):
@@ -225,31 +223,31 @@ def _built(kind: Any, data: object, where: str, problems: Problems) -> Any:
             )
         elif item.default is MISSING:
             problems.add(f"{where}.{item.name}", "is missing")
-    return kind(**values) if len(problems) == before else None
+    return kind(**values) if len(problems) == count else None
 
 
 def _read(hint: Any, value: object, where: str, problems: Problems) -> Any:
-    """Return a value of a type: a text, flag or number, a list of these, or a dataclass object."""
+    """Return a value of a type: a string, bool, number, tuple, or object of a dataclass."""
     if get_origin(hint) is tuple:
         inner = get_args(hint)[0]
         if not isinstance(value, list):
-            problems.add(where, f"is {_named(value)}, not a list")
+            problems.add(where, f"is {_value_text(value)}, not a list")
             return ()
         return tuple(
-            item if _fits(inner, item) else _read(inner, item, f"{where}[{i}]", problems)
+            item if _has_type(inner, item) else _read(inner, item, f"{where}[{i}]", problems)
             for i, item in enumerate(value)
         )
     if hint in (PlotTrace, PlotSpan, PlotClass):
-        return _built(hint, value, where, problems)
-    if not _fits(hint, value):
-        problems.add(where, f"{_named(value)} has the wrong type")
+        return _read_object(hint, value, where, problems)
+    if not _has_type(hint, value):
+        problems.add(where, f"{_value_text(value)} has the wrong type")
     return value
 
 
-def _fits(hint: Any, value: object) -> bool:
+def _has_type(hint: Any, value: object) -> bool:
     """Return whether a value has a type; numbers must be finite."""
     if isinstance(hint, UnionType):
-        return any(_fits(kind, value) for kind in get_args(hint))
+        return any(_has_type(kind, value) for kind in get_args(hint))
     if hint is float:
         return (
             isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
@@ -257,7 +255,7 @@ def _fits(hint: Any, value: object) -> bool:
     return isinstance(value, hint) if hint in (str, bool, type(None)) else False
 
 
-def _named(value: object) -> str:
-    """Return a value as text, cut to a line."""
+def _value_text(value: object) -> str:
+    """Return a value as text of at most 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-#: A long record is drawn as the extremes of at most this number of intervals; they are finer than
+#: Maximum number of intervals whose extremes represent a long record. The intervals are finer than
 #: the pixels of a panel.
 FIGURE_INTERVALS = 1500
 
@@ -12,7 +12,7 @@ FIGURE_INTERVALS = 1500
 def thin(
     time: np.ndarray, values: np.ndarray, intervals: int = FIGURE_INTERVALS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the samples at which a record has the extremes of each interval, in time order.
+    """Return the smallest and largest samples of each interval of a record, in time order.
 
     Args:
         time: times (N,).
@@ -22,19 +22,20 @@ def thin(
     Returns:
         The times (k,) and values (k,) or (k, n); the whole record if it is short.
     """
+    # Samples in each interval, rounded up.
     length = -(-len(time) // intervals)
     if length <= 2:
         return time, values
-    blocked = len(time) // length * length
-    blocks = values[:blocked].reshape(blocked // length, length, -1)
+    count = len(time) // length * length  # samples in complete intervals
+    blocks = values[:count].reshape(count // length, length, -1)
     extremes = np.concatenate([blocks.argmin(axis=1), blocks.argmax(axis=1)], axis=1)
-    rows = extremes + np.arange(0, blocked, length)[:, None]
-    chosen = np.unique(np.concatenate([rows.ravel(), np.arange(blocked, len(time))]))
-    return time[chosen], values[chosen]
+    rows = extremes + np.arange(0, count, length)[:, None]
+    indices = np.unique(np.concatenate([rows.ravel(), np.arange(count, len(time))]))
+    return time[indices], values[indices]
 
 
 def in_degrees(unit: str, values: np.ndarray) -> tuple[str, np.ndarray]:
-    """Return a unit and values (...) for display: angles and their rates in degrees."""
+    """Return a unit and values (...) for display: angles and their time derivatives in degrees."""
     if unit == "rad" or unit.startswith("rad/"):
         return unit.replace("rad", "deg"), np.degrees(values)
     return unit, values

@@ -11,7 +11,7 @@ import numpy as np
 
 from tauloop.common.datasets import Variable, columns
 from tauloop.common.errors import InputError, Problem
-from tauloop.common.plain import OMITTED, in_json, json_keys, stated
+from tauloop.common.plain import OMITTED, in_json, json_keys, none_if_empty
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, Status, status_of
 from tauloop.identification.estimation.log_comparison import LogComparison
@@ -80,9 +80,11 @@ class MachineIdentification(Result):
     filter_scan: FilterScan | None = field(metadata=json_keys(optional=True))
     presliding: PreslidingChoice | None = field(metadata=json_keys(optional=True))
     presliding_notes: tuple[str, ...] = field(metadata=OMITTED)
-    known_forces: tuple[str, ...] = field(metadata=json_keys(optional=True, summary=stated))
+    known_forces: tuple[str, ...] = field(metadata=json_keys(optional=True, summary=none_if_empty))
     channels: Channels
-    periods: tuple[dict[str, Any], ...] = field(metadata=json_keys(optional=True, summary=stated))
+    periods: tuple[dict[str, Any], ...] = field(
+        metadata=json_keys(optional=True, summary=none_if_empty)
+    )
     gains: DriveGains | None = field(metadata=json_keys(optional=True))
     essential: EssentialParameters | None = field(metadata=json_keys(optional=True))
     formulas: tuple[FormulaValue, ...] | None = field(metadata=json_keys(optional=True))

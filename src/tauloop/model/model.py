@@ -172,7 +172,7 @@ class Model(ReprMixin):
         names = text_names(free, "free")
         _require_leaves(mechanism, names)
         if isinstance(formulation, str):
-            formulation = NAMED_FORMULATIONS.named(formulation, "formulation")
+            formulation = NAMED_FORMULATIONS.lookup(formulation, "formulation")
         require_type(
             formulation, Formulation, "formulation", "give its name, or a Formulation object"
         )

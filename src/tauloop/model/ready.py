@@ -194,7 +194,7 @@ def _make(
         isinstance(machine, str | Path)
         and made.library is not None
         and model.formulation in FORMULATIONS
-        and format_of(_file_of(machine)).name in FORMATS.own
+        and format_of(_file_of(machine)).name in FORMATS.builtin
         and all(JOINT_KINDS[joint.kind].placement is None for joint in mechanism.joints)
         and (
             all(a.drive is None for a in mechanism.actuators)

@@ -98,12 +98,12 @@ def compare_routes(
     Raises:
         InputError, AssemblyError: see `free_motion_setup`.
     """
-    stages = Stages(progress, 1 + len(ROUTES.own))
+    stages = Stages(progress, 1 + len(ROUTES.builtin))
     setup = free_motion_setup(model.mechanism, frequency=frequency, amplitude=amplitude)
     stages.done()
     results: dict[str, Simulation] = {}
     left_out: dict[str, str] = {}
-    for name, route in stages.over(ROUTES.own.items()):
+    for name, route in stages.over(ROUTES.builtin.items()):
         try:
             simulator = Simulator(setup.model, route=route, integrator=integrator)
         except InputError as error:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError
 from tauloop.common.execution.cluster import ClusterConnection, own_version
-from tauloop.common.execution.processes import cores, may_begin, process_begins
+from tauloop.common.execution.processes import can_import_main, cores, prepare_worker
 from tauloop.common.records import dataclass
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
@@ -221,7 +221,7 @@ class Processes(Workers):
         context = multiprocessing.get_context(
             "spawn"
         )  # fork is not safe if this process has threads
-        return ProcessPoolExecutor(width, mp_context=context, initializer=process_begins)
+        return ProcessPoolExecutor(width, mp_context=context, initializer=prepare_worker)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
         """Start the computation of a batch; replace a broken pool.
@@ -280,7 +280,7 @@ class AutoPool(Workers):
     def adapt_to(self, seconds: float) -> None:
         """Start processes if the remaining time is long enough."""
         is_worth_it = seconds > MIN_WORK_FOR_PROCESSES and cores() > 1
-        if self.width == 1 and is_worth_it and may_begin():
+        if self.width == 1 and is_worth_it and can_import_main():
             self.width = cores()
             self._workers = Processes(self.width)
 

@@ -1,4 +1,4 @@
-"""A machine in the browser: turned, moved by hand, and played back.
+"""Views of a machine in the browser: rotate it, move it by hand, and play motions.
 
 Examples:
     >>> import tauloop as tl

@@ -27,8 +27,10 @@ if TYPE_CHECKING:  # slow to import, and the viewer in the browser needs no figu
 #: Shortest duration of an animation, s. Shorter motions are slowed down, by a factor in the
 #: heading.
 MIN_FILM_DURATION = 4.0
-#: Frames per second, and the maximum number of frames.
-FRAME_RATE, MAX_FRAMES = 25.0, 300
+#: Frames per second.
+FRAME_RATE = 25.0
+#: Maximum number of frames.
+MAX_FRAMES = 300
 #: File extensions of the formats.
 FILM_EXTENSIONS = (".html", ".gif", ".mp4")
 
@@ -42,12 +44,11 @@ def film_problem(path: Path) -> Problem | None:
             what=f"unknown file extension {extension!r}",
             remedy=f"choose one of {', '.join(FILM_EXTENSIONS)}",
         )
-    if extension == ".mp4":
-        if ffmpeg() is None:
-            remedy = "pip install 'tauloop[film]', or write .html or .gif"
-            return Problem(
-                where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy
-            )
+    if extension == ".mp4" and ffmpeg() is None:
+        remedy = "pip install 'tauloop[film]', or write .html or .gif"
+        return Problem(
+            where=str(path), what="needs ffmpeg, which is not on the path", remedy=remedy
+        )
     return None
 
 
@@ -76,7 +77,7 @@ def save_animation(
 ) -> Path:
     """Write a motion as an animation.
 
-    An HTML page is one file that needs no network and no Python; its reader can play, slow down,
+    An HTML page is one file that needs no network and no Python; the reader can play, slow down,
     rotate and zoom. GIF and MP4 show the machine from one side.
 
     Args:
@@ -100,7 +101,7 @@ def save_animation(
         raise InputError(problem)
     if path.suffix.lower() == ".html":
         return write_text(path, film_page(model, q, time, title=title, progress=progress))
-    states, duration, heading = _sampled(model, q, time, title)
+    states, duration, heading = _frame_states(model, q, time, title)
     geometry = machine_geometry(model, q[states])
     draw = partial(
         _write_pictures,
@@ -125,7 +126,7 @@ def film_page(
     """Return the text of an animated HTML page; see `save_animation`."""
     from tauloop.viewer.recording import page
 
-    states, duration, heading = _sampled(model, q, time, title)
+    states, duration, heading = _frame_states(model, q, time, title)
     return page(
         model,
         machine_geometry(model, q[states]),
@@ -135,10 +136,10 @@ def film_page(
     )
 
 
-def _sampled(
+def _frame_states(
     model: Model, q: np.ndarray, time: np.ndarray, title: str
 ) -> tuple[np.ndarray, float, str]:
-    """Return the indices of the frames' states, the duration of the animation, s, and a heading."""
+    """Return the index of the state of each frame, the duration (s), and a heading."""
     time = np.asarray(time, dtype=float)
     if time.shape != (len(q),) or len(time) < 2 or not (np.diff(time) > 0).all():
         message = f"must be {len(q)} increasing numbers, at least two"
@@ -147,19 +148,19 @@ def _sampled(
     film_duration = max(duration, MIN_FILM_DURATION)
     count = min(round(FRAME_RATE * film_duration), MAX_FRAMES)
     times = np.linspace(time[0], time[-1], count)
-    states = np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), times))
-    slower = ""
+    states = np.asarray(np.searchsorted(0.5 * (time[1:] + time[:-1]), times))
+    slow_motion = ""
     if film_duration != duration:
-        slower = f", {film_duration / duration:.3g} times slower"
+        slow_motion = f", {film_duration / duration:.3g} times slower"
     heading = title or model.mechanism.name
     if np.ptp(q, axis=0).any():
-        heading += f": {duration:.3g} s{slower}"
+        heading += f": {duration:.3g} s{slow_motion}"
     return states, film_duration, heading
 
 
 def still(model: Model, q: np.ndarray) -> bytes:
     """Return a picture (PNG) of a machine at coordinates (n_q,), in the style of animations."""
-    figure, draw = _stage(model, machine_geometry(model, q[None]), "")
+    figure, draw = _empty_figure(model, machine_geometry(model, q[None]), "")
     draw(0)
     picture = BytesIO()
     # The file does not contain software versions, so that equal pictures give equal files.
@@ -178,16 +179,17 @@ def _write_pictures(
     progress: Progress | None,
 ) -> None:
     """Write the frames of a motion as GIF or MP4."""
-    figure, draw = _stage(model, geometry, heading)
-    rate = len(geometry) / duration
-    write_frames(figure, draw, len(geometry), rate, path, extension=extension, progress=progress)
+    figure, draw = _empty_figure(model, geometry, heading)
+    count = len(geometry)
+    frame_rate = count / duration
+    write_frames(figure, draw, count, frame_rate, path, extension=extension, progress=progress)
 
 
 def write_frames(
     figure: Figure,
     draw: Callable[[int], None],
     count: int,
-    rate: float,
+    frame_rate: float,
     path: Path,
     *,
     extension: str,
@@ -199,7 +201,7 @@ def write_frames(
         figure: the figure into which frames are drawn.
         draw: function that draws the frame with an index.
         count: number of frames.
-        rate: frames per second.
+        frame_rate: frames per second.
         path: the file.
         extension: file extension that selects the format.
         progress: function (completed frames, all frames).
@@ -208,34 +210,35 @@ def write_frames(
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
     writer = (
-        PillowWriter(fps=round(rate))
+        PillowWriter(fps=round(frame_rate))
         if extension.lower() == ".gif"
-        else FFMpegWriter(fps=round(rate))
+        else FFMpegWriter(fps=round(frame_rate))
     )
     # Matplotlib's writers need the extension, which a temporary file does not have.
-    written_path = path.with_suffix(extension)
+    path_with_extension = path.with_suffix(extension)
     draw(0)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # otherwise the first frame would be shifted by a pixel
     with (
         rc_context({"animation.ffmpeg_path": ffmpeg() or ""}),
-        writer.saving(figure, str(written_path), dpi=80),
+        writer.saving(figure, str(path_with_extension), dpi=80),
     ):
         for state in Stages(progress, count).over(range(count)):
             draw(state)
             writer.grab_frame()
-    if written_path != path:
-        written_path.replace(path)
+    if path_with_extension != path:
+        path_with_extension.replace(path)
 
 
-def _stage(
+def _empty_figure(
     model: Model, geometry: MachineGeometry, heading: str
 ) -> tuple[Figure, Callable[[int], None]]:
-    """Return an empty figure, and a function that draws the state with an index into it."""
+    """Return an empty figure, and a function that draws the state with a given index into it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     low, high = geometry.extent
-    middle, half = (low + high) / 2, 0.56 * geometry.size
+    middle = (low + high) / 2
+    half_edge = 0.56 * geometry.size
     figure = blank(5.6, 5.4, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(heading, fontsize=LARGE, color=TEXT, parse_math=False)
@@ -246,7 +249,7 @@ def _stage(
         axes.clear()
         solids.draw(axes, state)
         axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
-        frame(axes, middle, half, view=machine_view(geometry.plane))
+        frame(axes, middle, half_edge, view=machine_view(geometry.plane))
 
     return figure, draw
 

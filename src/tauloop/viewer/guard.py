@@ -23,16 +23,16 @@ from tauloop.common.records import dataclass
 
 #: Bytes of a token: 128 bits cannot be guessed.
 TOKEN_BYTES = 16
-#: The module of viser that starts servers; its websocket handler identifies servers of viser.
-STARTER = "viser.infra._infra"
+#: The module of viser whose websocket handler identifies servers of viser.
+SERVER_MODULE = "viser.infra._infra"
 #: Title of viser's pages, which the machine's name replaces.
-TITLE = b"<title>Viser</title>"
+VISER_TITLE = b"<title>Viser</title>"
 #: Additions to viser's pages:
 #: - Keys in a control of the panel do not move viser's camera, which listens to all keys.
 #: - On a narrow screen, the panel covers only the lower part of the scene.
 #: - Viser's note on computers without a graphics card, which covers the machine, is hidden.
 #: - Numbers next to sliders have room for six digits, and legends of plots for the curves' names.
-ADDED = b"""<script>document.body.addEventListener('keydown', event => {
+PAGE_ADDITIONS = b"""<script>document.body.addEventListener('keydown', event => {
 if (event.target.closest('[role=slider], [role=tab], button, summary')) event.stopPropagation(); });</script>
 <style>#webgl-software-rendering { display: none; }
 [role=slider] { cursor: pointer; }
@@ -87,7 +87,7 @@ class Guard:
             address: local address of the connection.
             port: local port of the connection.
         """
-        if len(hosts) != 1 or hosts[0].lower() not in self._served(address, port):
+        if len(hosts) != 1 or hosts[0].lower() not in self._valid_hosts(address, port):
             return (
                 "Refused: the Host of this request is not the address of this server. "
                 "Open the address that was printed."
@@ -98,28 +98,29 @@ class Guard:
             return (
                 "Refused: this request comes from another page. Open the address that was printed."
             )
-        first = path.partition("?")[0].removeprefix("/").partition("/")[0]
+        path_token = path.partition("?")[0].removeprefix("/").partition("/")[0]
         if not secrets.compare_digest(
-            first.encode("utf-8", "surrogateescape"), self.token.encode()
+            path_token.encode("utf-8", "surrogateescape"), self.token.encode()
         ):
             return (
                 "Refused: the token is missing or wrong. Open the whole address that was printed."
             )
         return None
 
-    def within(self, path: str) -> str:
+    def without_token(self, path: str) -> str:
         """Return the path of an accepted request without the token."""
         return path.removeprefix(f"/{self.token}") or "/"
 
-    def _served(self, address: str, port: int) -> set[str]:
+    def _valid_hosts(self, address: str, port: int) -> set[str]:
         """Return the valid values of `Host`: address and names of this computer, with the port."""
         names = {self.host, address}
-        if _is(address, "is_loopback"):
+        if _has_address_property(address, "is_loopback"):
             names.add("localhost")
-        if _is(self.host, "is_unspecified"):
+        if _has_address_property(self.host, "is_unspecified"):
             names.add(socket.gethostname())
-        shown = {_bracketed(name).lower() for name in names}
-        return {f"{name}:{port}" for name in shown} | (shown if port == 80 else set())
+        hosts = {_bracketed(name).lower() for name in names}
+        with_port = {f"{host}:{port}" for host in hosts}
+        return with_port | hosts if port == 80 else with_port
 
 
 def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
@@ -144,12 +145,12 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
 
     def serve(handler: Any, *args: Any, **options: Any) -> Any:
         if (
-            getattr(handler, "__module__", None) == STARTER
+            getattr(handler, "__module__", None) == SERVER_MODULE
             and options.get("process_request") is not None
         ):
-            options["process_request"] = _guarded(guard, options["process_request"])
+            options["process_request"] = _guarded_request_handler(guard, options["process_request"])
             options["logger"] = logging.getLogger("websockets.server.tauloop")
-            options["logger"].addFilter(_is_served)
+            options["logger"].addFilter(_is_reported)
             guarded.append(handler)
         return original(handler, *args, **options)
 
@@ -164,13 +165,15 @@ def start_guarded(guard: Guard, start: Callable[[], Any]) -> Any:
         version = getattr(importlib.import_module("viser"), "__version__", "unknown")
         raise EngineError.of(
             "viser",
-            f"version {version} starts its server in a way that keeps Tauloop from checking its requests",
+            f"version {version} does not let Tauloop check the requests to its server",
             "pip install 'viser==1.1.1'; a picture (--out FILE.png) needs no server",
         )
     return server
 
 
-def _guarded(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _guarded_request_handler(
+    guard: Guard, answer: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
     """Return a `process_request` that rejects requests with 403 or returns viser's answer.
 
     Args:
@@ -186,7 +189,7 @@ def _guarded(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, 
         )
         if refusal is not None:
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
-        response = answer(connection, replace(request, path=guard.within(request.path)))
+        response = answer(connection, replace(request, path=guard.without_token(request.path)))
         if response is None:
             return None
         response.headers["Referrer-Policy"] = "no-referrer"  # the token stays here
@@ -199,33 +202,35 @@ def _guarded(guard: Guard, answer: Callable[[Any, Any], Any]) -> Callable[[Any, 
 
 
 def _with_additions(response: Any, title: str) -> Any:
-    """Return a page with the text `ADDED`, and with its title if there is one."""
-    is_packed = response.headers.get("Content-Encoding") == "gzip"
-    text = gzip.decompress(response.body) if is_packed else response.body
+    """Return a page with `PAGE_ADDITIONS`, and with a title unless `title` is empty."""
+    is_compressed = response.headers.get("Content-Encoding") == "gzip"
+    text = gzip.decompress(response.body) if is_compressed else response.body
     if title:
-        text = text.replace(TITLE, f"<title>{html.escape(title)}</title>".encode(), 1)
+        text = text.replace(VISER_TITLE, f"<title>{html.escape(title)}</title>".encode(), 1)
     before, end, after = text.rpartition(b"</body>")
-    body = before + ADDED + end + after
-    body = gzip.compress(body, 1) if is_packed else body
+    body = before + PAGE_ADDITIONS + end + after
+    body = gzip.compress(body, 1) if is_compressed else body
     del response.headers["Content-Length"]
     response.headers["Content-Length"] = str(len(body))
     return replace(response, body=body)
 
 
-def _is_served(record: logging.LogRecord) -> bool:
-    """Return whether to keep a log record; malformed requests of other programs are not errors."""
+def _is_reported(record: logging.LogRecord) -> bool:
+    """Return whether to report a log record; failed handshakes of other programs are not errors."""
     return record.getMessage() != "opening handshake failed"
 
 
 def _bracketed(host: str) -> str:
+    """Return a host for a URL, with an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
-def _is(host: str, kind: str) -> bool:
+def _has_address_property(host: str, name: str) -> bool:
+    """Return a property of an IP address, such as "is_loopback"; False for a host name."""
     try:
-        return bool(getattr(ipaddress.ip_address(host), kind))
+        return bool(getattr(ipaddress.ip_address(host), name))
     except ValueError:
-        return False  # a host name
+        return False
 
 
 def viser_module() -> Any:

@@ -11,7 +11,7 @@ from tauloop.viewer.playback import Playback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers(ReprMixin):
-    """Layers of a viewer. The panel can switch all of them on, except other machines and logs.
+    """Layers of a viewer. The panel can switch on all layers except other machines and logs.
 
     Attributes:
         measured: a log, shown transparent at the time of the motion.
@@ -21,8 +21,8 @@ class Layers(ReprMixin):
         workspace: two or three platform positions over which a slice or cloud of the workspace is
             shown; empty for none.
         coloring: property that colors the points: "reach", "conditioning" or "force".
-        modes: entry whose position is fixed in a search for all modes at the start: actuators
-            (assembly modes) or platform (working modes); None for no search.
+        modes: coordinates whose position is fixed in a search for all modes when the viewer opens:
+            actuators (assembly modes) or platform (working modes); None for no search.
     """
 
     measured: Playback | None = None

@@ -30,8 +30,10 @@ from tauloop.viewer.film import film_problem, machine_view, write_frames
 
 #: Largest drawn displacement, as a fraction of the machine's largest dimension.
 AMPLITUDE = 0.05
-#: Number of frames of one period of an animation, and frames per second.
-PERIOD_FRAMES, FRAME_RATE = 30, 20.0
+#: Number of frames of one period of an animation.
+PERIOD_FRAMES = 30
+#: Frames per second.
+FRAME_RATE = 20.0
 #: Longest edge of a triangle, as a fraction of the machine's largest dimension. Longer triangles
 #: are divided, so that they can bend.
 LONGEST_EDGE = 0.06
@@ -68,12 +70,12 @@ class ModeMesh:
             phase: phase, rad.
             amplitude: factor on the drawn amplitude.
         """
-        moved = (self.displacement[:, :, mode] * np.exp(1j * phase)).real
-        return np.asarray(self.vertices + amplitude * AMPLITUDE * self.size * moved)
+        displacement = (self.displacement[:, :, mode] * np.exp(1j * phase)).real
+        return np.asarray(self.vertices + amplitude * AMPLITUDE * self.size * displacement)
 
 
 def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
-    """Return the solids of a machine with their displacements.
+    """Return the solids of a machine with their displacements in its modes.
 
     Args:
         result: modes of the machine.
@@ -85,48 +87,51 @@ def mode_mesh(result: Vibration, pose: int = 0) -> ModeMesh:
     """
     model = result.model
     geometry = machine_geometry(model, result.q[pose][None])
-    placed = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
+    poses = frames(model.mechanism, geometry, machine_geometry(model, model.assembly.q))
     shapes = ModeShapes(result.modal, pose)
     vertices, faces, colors, displacement = [], [], [], []
     first = 0
     for (owner, color), mesh in parts(machine_solids(model), ROUND_CORNERS).items():
-        at = placed[owner].at(0)
-        corners = mesh.vertices @ at.rotation.T + at.position
-        corners, triangles = _divided(corners, mesh.faces, LONGEST_EDGE * geometry.size)
-        vertices.append(corners)
+        pose_at_rest = poses[owner].at(0)
+        points = mesh.vertices @ pose_at_rest.rotation.T + pose_at_rest.position
+        points, triangles = _subdivided(points, mesh.faces, LONGEST_EDGE * geometry.size)
+        vertices.append(points)
         faces.append(triangles + first)
-        first += len(corners)
+        first += len(points)
         colors.append(np.broadcast_to(to_rgb(color), (len(triangles), 3)))
-        displacement.append(shapes.displacement(owner, corners))
-    moved = np.concatenate(displacement)
-    largest = np.linalg.norm(np.abs(moved), axis=1).max(axis=0, initial=0.0)
+        displacement.append(shapes.displacement(owner, points))
+    displacements = np.concatenate(displacement)
+    largest = np.linalg.norm(np.abs(displacements), axis=1).max(axis=0, initial=0.0)
     return ModeMesh(
         vertices=np.concatenate(vertices),
         faces=np.concatenate(faces),
         colors=np.concatenate(colors),
-        displacement=moved / np.where(largest > 0.0, largest, 1.0),
+        displacement=displacements / np.where(largest > 0.0, largest, 1.0),
         size=float(geometry.size),
         view=machine_view(geometry.plane),
     )
 
 
-def _divided(
+def _subdivided(
     vertices: np.ndarray, faces: np.ndarray, longest: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices and faces of a mesh; triangles are halved until no edge exceeds `longest`."""
     while True:
         corners = vertices[faces]
         edges = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
-        chosen = edges.max(axis=1) > longest
-        if not chosen.any():
+        is_too_long = edges.max(axis=1) > longest
+        if not is_too_long.any():
             return vertices, faces
-        rows = np.flatnonzero(chosen)
+        rows = np.flatnonzero(is_too_long)
+        # Edge k is from vertex k to vertex k + 1, so the longest edge is from a to b.
         k = np.argmax(edges[rows], axis=1)
-        a, b, c = (faces[rows, (k + shift) % 3] for shift in range(3))
+        a = faces[rows, k]
+        b = faces[rows, (k + 1) % 3]
+        c = faces[rows, (k + 2) % 3]
         middle = len(vertices) + np.arange(len(rows))
         vertices = np.concatenate([vertices, 0.5 * (vertices[a] + vertices[b])])
         halves = [np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)]
-        faces = np.concatenate([faces[~chosen], *halves])
+        faces = np.concatenate([faces[~is_too_long], *halves])
 
 
 def save_modes(
@@ -139,7 +144,7 @@ def save_modes(
 ) -> Path:
     """Write an animation of modes with an exaggerated amplitude.
 
-    An HTML page is one file that needs no network; its reader chooses the mode and the amplitude,
+    An HTML page is one file that needs no network; the reader chooses the mode and the amplitude,
     and can rotate the machine. GIF and MP4 show one mode.
 
     Args:
@@ -186,17 +191,16 @@ def mode_titles(result: Vibration, pose: int = 0) -> tuple[str, ...]:
 
 def mode_page(result: Vibration, mesh: ModeMesh, mode: int, pose: int) -> str:
     """Return the text of a page with animated modes; see `save_modes`."""
-    shown = np.moveaxis(mesh.displacement, -1, 0)
-    is_complex = bool(np.iscomplexobj(shown) and np.abs(shown.imag).max(initial=0.0) > 0.0)
+    modes = np.moveaxis(mesh.displacement, -1, 0)
+    is_complex = bool(np.iscomplexobj(modes) and np.abs(modes.imag).max(initial=0.0) > 0.0)
+    imaginary_parts = modes.imag if is_complex else modes.imag[:0]
     center = 0.5 * (mesh.vertices.min(axis=0) + mesh.vertices.max(axis=0))
     data = {
-        "vertices": _packed(mesh.vertices - center, np.float32),
-        "faces": _packed(mesh.faces, np.uint32),
-        "colors": _packed(255.0 * mesh.colors, np.uint8),
-        "real": [_packed(FULL_SCALE * row, np.int16) for row in shown.real],
-        "imaginary": [_packed(FULL_SCALE * row, np.int16) for row in shown.imag]
-        if is_complex
-        else [],
+        "vertices": _base64(mesh.vertices - center, np.float32),
+        "faces": _base64(mesh.faces, np.uint32),
+        "colors": _base64(255.0 * mesh.colors, np.uint8),
+        "real": [_base64(FULL_SCALE * row, np.int16) for row in modes.real],
+        "imaginary": [_base64(FULL_SCALE * row, np.int16) for row in imaginary_parts],
         "scale": AMPLITUDE * mesh.size / FULL_SCALE,
         "size": mesh.size,
         "view": mesh.view or (25.0, -55.0),
@@ -209,14 +213,14 @@ def mode_page(result: Vibration, mesh: ModeMesh, mode: int, pose: int) -> str:
     text = (folder / "modes.html").read_text(encoding="utf-8")
     name = html.escape(f"Modes of {result.model.mechanism.name}")
     # "</" would end the script; JSON allows "<\/" for it.
-    packed = json.dumps(data).replace("</", "<\\/")
-    return text.replace("{{title}}", name).replace("{{data}}", packed)
+    json_text = json.dumps(data).replace("</", "<\\/")
+    return text.replace("{{title}}", name).replace("{{data}}", json_text)
 
 
-def _packed(values: np.ndarray, kind: type) -> str:
+def _base64(values: np.ndarray, number_type: type) -> str:
     """Return numbers of a type as little-endian bytes in base64."""
-    numbers = np.rint(values) if np.issubdtype(kind, np.integer) else values
-    array = np.ascontiguousarray(numbers, dtype=np.dtype(kind).newbyteorder("<"))
+    numbers = np.rint(values) if np.issubdtype(number_type, np.integer) else values
+    array = np.ascontiguousarray(numbers, dtype=np.dtype(number_type).newbyteorder("<"))
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 
@@ -243,7 +247,7 @@ def _write_film(
 
     def draw(state: int) -> None:
         triangles = mesh.at_phase(mode - 1, 2.0 * np.pi * state / PERIOD_FRAMES)[mesh.faces]
-        colors = lit(triangles, mesh.colors)
+        colors = shaded_colors(triangles, mesh.colors)
         axes.clear()
         axes.add_collection3d(
             Poly3DCollection(triangles, facecolors=colors, edgecolors=colors, linewidths=0.1)
@@ -255,9 +259,9 @@ def _write_film(
     )
 
 
-def lit(triangles: np.ndarray, colors: np.ndarray) -> np.ndarray:
+def shaded_colors(triangles: np.ndarray, colors: np.ndarray) -> np.ndarray:
     """Return the colors (f, 3) of triangles (f, 3, 3), shaded by the direction of the light."""
     normals = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    bright = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
-    return np.asarray(bright[:, None] * colors)
+    brightness = SHADE + (1.0 - SHADE) * np.clip(normals @ LIGHT, 0.0, 1.0)
+    return np.asarray(brightness[:, None] * colors)

@@ -13,8 +13,10 @@ from tauloop.viewer.film import ffmpeg, save_animation
 from tauloop.viewer.playback import Playback
 from tauloop.viewer.stage import Stage
 
-#: Longest time to wait for a picture from a page, s, and width of the picture, pixels.
-PICTURE_TIMEOUT, PICTURE_WIDTH = 60.0, 1600
+#: Longest time to wait for a picture from a page, s.
+PICTURE_TIMEOUT = 60.0
+#: Width of the picture, pixels.
+PICTURE_WIDTH = 1600
 
 
 class PicturePanel:
@@ -29,8 +31,8 @@ class PicturePanel:
             self.picture.on_click(lambda event: self.save_picture(event.client))
             self.film: Any = None
             if playback is not None:
-                kinds = ("HTML", "GIF", *(("MP4",) if ffmpeg() else ()))
-                self.film = gui.add_button_group("animation", kinds)
+                formats = ("HTML", "GIF", *(("MP4",) if ffmpeg() else ()))
+                self.film = gui.add_button_group("animation", formats)
                 self.film.on_click(
                     lambda event: self.save_animation(event.client, event.target.value.lower())
                 )
@@ -42,7 +44,7 @@ class PicturePanel:
 
         try:
             aspect = client.camera.aspect
-            drawn = client.get_render(
+            pixels = client.get_render(
                 round(PICTURE_WIDTH / aspect),
                 PICTURE_WIDTH,
                 transport_format="png",
@@ -52,11 +54,11 @@ class PicturePanel:
             self._message.content = f"The page returned no picture within {PICTURE_TIMEOUT:g} s."
             return
         buffer = io.BytesIO()
-        imsave(buffer, np.ascontiguousarray(drawn), format="png")
+        imsave(buffer, np.ascontiguousarray(pixels), format="png")
         name = f"{self._viewer.model.mechanism.name}.png"
         client.send_file_download(name, buffer.getvalue(), save_immediately=True)
 
-    def save_animation(self, client: Any, kind: str) -> None:
+    def save_animation(self, client: Any, extension: str) -> None:
         """Save the motion as an animation (html, gif or mp4) in the browser of a page."""
         viewer, playback = self._viewer, self._playback
         assert playback is not None
@@ -64,7 +66,7 @@ class PicturePanel:
         try:
             with temporary_folder() as folder:
                 path = save_animation(
-                    viewer.model, playback.q, playback.time, folder / f"film.{kind}"
+                    viewer.model, playback.q, playback.time, folder / f"film.{extension}"
                 )
                 content = path.read_bytes()
         except TauloopError as error:
@@ -74,5 +76,5 @@ class PicturePanel:
             return
         self._message.content = ""
         client.send_file_download(
-            f"{viewer.model.mechanism.name}.{kind}", content, save_immediately=True
+            f"{viewer.model.mechanism.name}.{extension}", content, save_immediately=True
         )

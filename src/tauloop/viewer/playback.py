@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 class Playback(ReprMixin):
     """The motion of a machine: its coordinates at N times.
 
-    time: times, s (N,), from zero.
-    q: coordinates (N, n_q).
-    source: name of the file.
-    entry: whether the file contains positions of the platform or of the actuators.
-    rates: velocities and accelerations of these coordinates (N, n) each, if the file has them.
-    force: forces of the actuators (N, n_u), if the file has them.
+    Attributes:
+        time: times, s (N,), from zero.
+        q: coordinates (N, n_q).
+        source: name of the file.
+        entry: whether the file contains positions of the platform or of the actuators.
+        rates: velocities and accelerations of the platform or the actuators, (N, n) each; None if
+            the file does not have both.
+        force: forces of the actuators (N, n_u); None if the file has no forces.
     """
 
     time: np.ndarray
@@ -56,12 +58,12 @@ class Playback(ReprMixin):
 def read_playback(model: Model, path: str | Path) -> Playback:
     """Read a log with time and position.NAME of the platform or the actuators.
 
-    The machine is followed along these positions. The file is a table, a ROS bag, or a YAML file
-    that describes them (`tauloop.logs.load_recording`). If the log has both, the positions of the
-    platform are used.
+    The coordinates of the machine are tracked along these positions. The file is a table, a ROS
+    bag, or a YAML file that describes one of them (`tauloop.logs.load_recording`). If the log has
+    positions of both, those of the platform are used.
 
     Returns:
-        Times and coordinates of the log, with rates and forces if it has them.
+        Times and coordinates of the log, with velocities, accelerations and forces if it has them.
 
     Raises:
         LogError: the file is damaged.
@@ -76,19 +78,23 @@ def read_playback(model: Model, path: str | Path) -> Playback:
     missing: dict[Entry, list[Problem]] = {}
     for functions in (model.platform, model.actuators):
         port = functions.ports.position
-        wanted = {"position": dict(zip(port.columns, port.units, strict=True))}
-        missing[functions.ports.entry] = channel_problems(log, wanted, str(path))
+        required = {"position": dict(zip(port.columns, port.units, strict=True))}
+        missing[functions.ports.entry] = channel_problems(log, required, str(path))
         if not missing[functions.ports.entry]:
             q = functions.track(samples(log, "position", port.columns)).q
             ports = functions.ports
-            rates = [_columns(log, ports.motion[rate]) for rate in ("velocity", "acceleration")]
+            velocity = _columns(log, ports.motion["velocity"])
+            acceleration = _columns(log, ports.motion["acceleration"])
+            rates = None
+            if velocity is not None and acceleration is not None:
+                rates = (velocity, acceleration)
             names = tuple(actuator.name for actuator in model.mechanism.actuators)
             return Playback(
                 time=time - time[0],
                 q=q,
                 source=Path(path).name,
                 entry=ports.entry,
-                rates=None if rates[0] is None or rates[1] is None else (rates[0], rates[1]),
+                rates=rates,
                 force=_columns(
                     log, Port(name="force", columns=names, units=model.output_ports("actuators")[1])
                 ),

@@ -1,4 +1,4 @@
-"""The viewer: a viser server with a machine, controls that move it, and a clock for a motion."""
+"""The viewer: a viser server with a machine, controls that move it, and playback of a motion."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Viewer:
         gizmo: control that drags the tool; None for a machine that does not move.
         warning: text with errors in the watched files; hidden if there are none.
         message: text with the error of the last requested pose.
-        clock, plots: controls and plots of the motion; None if there is no motion.
+        clock, plots: playback controls and plots of the motion; None if there is no motion.
         sample: index of the displayed sample of the motion; None after the user moved the machine.
         ghosts: transparent machines at the same position.
         neighbors: machines next to the machine.
@@ -101,7 +101,8 @@ class Viewer:
             EngineError: viser is not installed, or its server cannot be guarded.
         """
         viser = viser_module()
-        self.lock, self._ended = threading.RLock(), threading.Event()
+        self.lock = threading.RLock()
+        self._stop_requested = threading.Event()
         self._guard = Guard(host=host, title=lambda: self.model.mechanism.name)
         self.model = model
         with silent():
@@ -115,7 +116,8 @@ class Viewer:
         self.server.gui.configure_theme(show_logo=False, show_share_button=False)
         self.server.gui.main_panel.dock_right()  # next to the machine, never over it
         self.server.on_client_connect(lambda client: PageCamera(self, client))
-        self.host, self.port = host, int(self.server.get_port())
+        self.host = host
+        self.port = int(self.server.get_port())
         start = playback.q[0] if playback is not None else model.assembly.q
         self._watch: Watch | None = None
         self.clock: Clock | None
@@ -138,7 +140,7 @@ class Viewer:
         with self.lock:
             start = np.array(view.q)
             if view.playback is None:
-                start = _at_the_position_of(self.model, self.q, view.model, start)
+                start = _coordinates_at_same_position(view.model, self.model, self.q, start)
             # This raises the error of an unreadable mesh before the old scene is removed.
             parts(machine_solids(view.model))
             self.server.scene.reset()
@@ -159,19 +161,20 @@ class Viewer:
         self, model: Model, q: np.ndarray, playback: Playback | None, layers: Layers
     ) -> None:
         """Build the scene and the panel of a machine."""
-        self.model, self.q, self.sample = model, q, None if playback is None else 0
+        self.model, self.q = model, q
+        self.sample = None if playback is None else 0
         self._shape = machine_shape(model)
         self.display: DisplayPanel | None = None
         geometry = self.geometry
-        moved = geometry if playback is None else self._shape.at(playback.q)
-        self.scene = MachineScene(self.server, model, moved)
+        all_states = geometry if playback is None else self._shape.at(playback.q)
+        self.scene = MachineScene(self.server, model, all_states)
         gui = self.server.gui
         gui.set_panel_label(model.mechanism.name)
         self.warning = gui.add_markdown("", visible=False)
         self.message = gui.add_markdown(WITHIN_REACH)
-        self.clock, self.plots = None, None
+        self.clock = self.plots = None
         if playback is not None:
-            self.scene.draw_path(self._shape.at(playback.q).tool, path_colors(model, playback.q))
+            self.scene.draw_path(all_states.tool, path_colors(model, playback.q))
             self.clock = Clock(self, playback)
         self.display = DisplayPanel(self, self.clock, q)
         self.ghosts = []
@@ -275,9 +278,9 @@ class Viewer:
         """
         camera = client.camera
         with self.lock:
-            fitted = self.scene.fitted(typical_size(camera.aspect), away)
-            camera.position = fitted.eye
-            camera.look_at = fitted.look_at  # setting the position has changed this point too
+            target = self.scene.fitted_camera(typical_size(camera.aspect), away)
+            camera.position = target.eye
+            camera.look_at = target.look_at  # setting the position has changed this point too
 
     def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
         """Show in the panel why the machine cannot move."""
@@ -289,7 +292,7 @@ class Viewer:
             self.warning.content, self.warning.visible = text, bool(text)
 
     def advance(self, elapsed: float) -> None:
-        """Advance the clock of a playing motion, and check the watched files.
+        """Advance a playing motion and a vibration, and read watched files that have changed.
 
         Args:
             elapsed: time since the last call, s.
@@ -303,12 +306,12 @@ class Viewer:
 
     def run(self) -> None:
         """Serve until it is stopped or interrupted (Ctrl-C)."""
-        last = time.monotonic()
+        last_time = time.monotonic()
         try:
-            while not self._ended.wait(1.0 / VIEWER_FRAME_RATE):
+            while not self._stop_requested.wait(1.0 / VIEWER_FRAME_RATE):
                 now = time.monotonic()
-                self.advance(now - last)
-                last = now
+                self.advance(now - last_time)
+                last_time = now
         except KeyboardInterrupt:
             pass
         finally:
@@ -316,7 +319,7 @@ class Viewer:
 
     def stop(self) -> None:
         """End the server and its threads."""
-        self._ended.set()
+        self._stop_requested.set()
         with self.lock, silent():
             self.server.stop()
 
@@ -327,30 +330,32 @@ class PageCamera:
     def __init__(self, viewer: Viewer, client: Any) -> None:
         """Fit the machine into a page; a new page reports its final size only after a while."""
         self._viewer, self._client = viewer, client
-        self._opened, self._size = time.monotonic(), (1.0, 1.0)
-        self._fitted = np.full(3, np.nan)
+        self._opening_time = time.monotonic()
+        self._size = (1.0, 1.0)
+        self._fitted_position = np.full(3, np.nan)
         client.camera.on_update(self.follow)
 
     def follow(self, camera: Any) -> None:
         """Fit the machine into a new page or a page with a new aspect ratio; arrange the labels."""
         size = picture_size(camera)
-        shape, before = size[0] / size[1], self._size[0] / self._size[1]
+        aspect = size[0] / size[1]
+        previous_aspect = self._size[0] / self._size[1]
         # Under load the page draws fewer pixels, with the same aspect ratio.
-        if abs(shape / before - 1.0) > ASPECT_TOLERANCE:
+        if abs(aspect / previous_aspect - 1.0) > ASPECT_TOLERANCE:
             self._size = size
-            is_new = time.monotonic() - self._opened < SETTLING_TIME
+            is_new = time.monotonic() - self._opening_time < SETTLING_TIME
             away = None if is_new else camera.position - camera.look_at
             # A view that the user has chosen stays.
-            if is_new or np.allclose(camera.position, self._fitted, rtol=1e-3):
+            if is_new or np.allclose(camera.position, self._fitted_position, rtol=1e-3):
                 self._viewer.fit(self._client, away)
-                self._fitted = np.array(camera.position)
+                self._fitted_position = np.array(camera.position)
         with self._viewer.lock:
             scene = self._viewer.scene
             scene.look_from(camera.position, camera.look_at, self._size, camera.fov)
 
 
 def typical_size(aspect: float) -> tuple[float, float]:
-    """Return typical width and height (pixels) of a page with an aspect ratio: screen or phone."""
+    """Return the typical width and height, pixels, of a screen or phone with an aspect ratio."""
     return (800.0 * aspect, 800.0) if aspect > 1.1 else (400.0, 400.0 / aspect)
 
 
@@ -363,21 +368,21 @@ def picture_size(camera: Any) -> tuple[float, float]:
     return scale * camera.image_width, scale * camera.image_height
 
 
-def _at_the_position_of(
-    before: Model, q: np.ndarray, after: Model, otherwise: np.ndarray
+def _coordinates_at_same_position(
+    model: Model, other: Model, q_other: np.ndarray, default: np.ndarray
 ) -> np.ndarray:
     """Return coordinates (n_q,) of a machine at the platform position of another machine.
 
     Args:
-        before: the other machine.
-        q: its coordinates.
-        after: the machine.
-        otherwise: coordinates that are returned if the machine cannot reach this position.
+        model: the machine.
+        other: the other machine.
+        q_other: coordinates of the other machine.
+        default: coordinates that are returned if the machine cannot reach this position.
     """
     try:
-        old, new = before.platform.ports, after.platform
-        if old.position.columns == new.ports.position.columns:
-            return np.asarray(new.follow(old.at(q)).q)
+        source, target = other.platform.ports, model.platform
+        if source.position.columns == target.ports.position.columns:
+            return np.asarray(target.follow(source.at(q_other)).q)
     except TauloopError:
         pass
-    return otherwise
+    return default

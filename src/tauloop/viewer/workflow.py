@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: HTML frame with the viewer in a notebook.
-FRAME = '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
-
-
+NOTEBOOK_FRAME = (
+    '<iframe src="{}" style="width:100%;height:560px;border:0" allow="fullscreen"></iframe>'
+)
 #: Layers that only the browser shows, each with its option and an alternative for a picture.
 BROWSER_LAYERS = {
     "forces": ("forces", "draw forces with `tauloop dynamics --motion FILE --out forces.png`"),
@@ -155,20 +155,18 @@ class View(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield all coordinates, over time for a motion, or for the single pose."""
-        topology, over = (
-            self.model.topology,
-            TIME_DIMENSIONS if self.playback is not None else ("pose",),
-        )
-        if self.playback is not None:
+        topology = self.model.topology
+        units = coordinate_units(topology)
+        if self.playback is None:
+            q, dimensions = self.q[None], ("pose",)
+        else:
+            q, dimensions = self.playback.q, TIME_DIMENSIONS
             yield time_axis(self.playback.time)
-        q = self.q[None] if self.playback is None else self.playback.q
-        yield from columns(
-            "coordinate", topology.coordinate_names, coordinate_units(topology), q, over
-        )
+        yield from columns("coordinate", topology.coordinate_names, units, q, dimensions)
 
     @property
     def status(self) -> Status:
-        """Return OK: a view has no diagnostics that could make it doubtful."""
+        """Return OK: coordinates beyond a stop do not make a view doubtful."""
         return Status.OK
 
     @property
@@ -233,7 +231,7 @@ class View(Result):
         for layer, (name, remedy) in BROWSER_LAYERS.items():
             if getattr(self.layers, layer):
                 what = "is shown only in the browser, not in a picture or animation"
-                problems.add(name, what, f"leave it out, or {remedy}")
+                problems.add(name, what, f"omit {name}, or {remedy}")
         InputError.raise_if_any(problems)
 
     @cached_property
@@ -246,7 +244,7 @@ class View(Result):
     def _repr_html_(self) -> str:
         """Return an HTML frame with the viewer, or the error if viser is missing."""
         try:
-            return FRAME.format(html.escape(self.inline.url))
+            return NOTEBOOK_FRAME.format(html.escape(self.inline.url))
         except EngineError as error:
             return f"<pre>{html.escape(str(error))}</pre>"
 
@@ -261,7 +259,7 @@ class View(Result):
 def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
     """Return a view of a machine's pose or motion, for the browser or as a picture.
 
-    `View.viewer` serves it in the browser, `View.picture` draws it.
+    `View.viewer` shows the view in the browser, and `View.picture` draws it.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -282,9 +280,10 @@ def view(machine: MachineSource, options: ViewOptions | None = None) -> View:
     model, options = modeled(machine), options or ViewOptions()
     path = options.motion or options.simulation
     playback = path if path is None or isinstance(path, Playback) else read_playback(model, path)
-    q, time = (
-        (_pose(model, options)[None], None) if playback is None else (playback.q, playback.time)
-    )
+    if playback is None:
+        q, time = _pose(model, options)[None], None
+    else:
+        q, time = playback.q, playback.time
     return View(
         model=model,
         q=q[0],
@@ -304,7 +303,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
     Raises:
         InputError: the workspace is not a slice or cloud over translations.
     """
-    measured, compared = options.measured, options.compare
+    measured, comparison = options.measured, options.compare
     names = pose_axes(model).columns if options.workspace else ()
     plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
     if plane and plane not in planes(model):
@@ -317,7 +316,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
         )
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
-        comparison=None if compared is None else modeled(compared),
+        comparison=None if comparison is None else modeled(comparison),
         next_to=tuple(modeled(machine) for machine in options.next_to),
         forces=options.forces,
         workspace=plane,

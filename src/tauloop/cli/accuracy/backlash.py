@@ -32,7 +32,7 @@ def backlash(
     within_limits: WithinLimitsOption = False,
     threads: WorkersOption = "1",
 ) -> None:
-    """Map the tool's displacement due to actuator backlash, over the workspace and a planar slice.
+    """Map the tool's displacement due to backlash, over the workspace and in a planar slice.
 
     Exit code 1 when the map is doubtful: no pose can be used, or forward kinematics does not
     confirm the displacement.
@@ -41,9 +41,11 @@ def backlash(
     with bar("poses") as progress:
         result = tl.backlash_map(model, options, progress=progress)
     amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
-    lines = options.backlash == "lines"
-    size = "its drive lines" if lines else f"its actuators: {', '.join(amounts)} um (urad)"
-    title = f"{result.machine}: tool displacement due to backlash in {size} [um]"
+    is_by_lines = options.backlash == "lines"
+    source = "its drive lines"
+    if not is_by_lines:
+        source = f"its actuators: {', '.join(amounts)} um (urad)"
+    title = f"{result.machine}: tool displacement due to backlash in {source} [um]"
 
     def draw() -> Figure:
         # Matplotlib is slow to import, and most calls draw nothing.

@@ -18,8 +18,8 @@ def ballbar(
 ) -> None:
     """Simulate a ballbar test of a machine with drive lines, and compare variants of its drives.
 
-    The variants are two motors, one motor, no play, and rigid drives. Radial deviations refer to
-    the circle of best fit (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
+    The variants are two motors, one motor, no backlash, and rigid drives. Radial deviations refer
+    to the best-fit circle (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
     model = load_model(machine, side)
     with bar("runs") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop accuracy compensate``: motor positions of a loaded, warm machine."""
+"""``tauloop accuracy compensate``: motor positions that correct for load and heat."""
 
 from __future__ import annotations
 

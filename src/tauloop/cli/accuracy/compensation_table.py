@@ -21,7 +21,8 @@ def compensation_table(
 ) -> None:
     """Write a lookup table of motor corrections for weight, wrench and temperatures.
 
-    The grid is refined until the tool's error at its midpoints is below --table-tolerance.
+    The grid is refined until the error of the tool midway between grid points is below
+    --table-tolerance.
     """
     model = load_model(machine, side, within_limits=within_limits)
     with bar("points") as progress:

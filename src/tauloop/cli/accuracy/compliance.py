@@ -29,7 +29,7 @@ def compliance(
     """Compute the displacement of the tool under 10 % to 100 % of a rated load (ISO 9283).
 
     The forces act along the axes of the base, in both directions. Motors are locked. Exit code 1
-    when displacements are too large for the linear equations, or the pose is beyond a stop.
+    when displacements are too large for the second-order equations, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.static_compliance(model, rated_load, pose, options)

@@ -1,4 +1,4 @@
-"""``tauloop accuracy thermal``: error of the tool due to heat, per kelvin of each part."""
+"""``tauloop accuracy thermal``: error of the tool due to thermal expansion of parts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def thermal(
     out: Path | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
-    """Compute the error of the tool due to thermal expansion, per kelvin of each part.
+    """Compute the thermal error of the tool, and its derivative with respect to temperature.
 
-    Motors are locked. Expansion coefficients come from the materials of parts or from --expansions,
-    which can also set them for rigid bodies and the base. Exit code 1 when the error is doubtful,
-    or the pose is beyond a stop. `tauloop workspace --color heat` maps the error.
+    Motors are locked. The derivative is listed per kelvin of each part. Expansion coefficients come
+    from the materials of parts or from --expansions, which can also set them for rigid bodies and
+    the base. Exit code 1 when a diagnostic is outside its limit, or the pose is beyond a stop.
+    `tauloop workspace --color heat` maps the error.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.thermal_expansion(model, pose, options)

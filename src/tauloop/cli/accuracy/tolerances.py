@@ -19,7 +19,7 @@ def tolerances(
 ) -> None:
     """Compute the largest errors of the tool due to tolerances, at a pose or over the workspace.
 
-    Actuators are locked. If legs share a parameter, its error is different in each leg. Exit code 1
+    Actuators are locked. If legs share a parameter, its error can differ between legs. Exit code 1
     when the tolerances are too wide for first-order errors, or redundant loops do not close.
     """
     model = load_model(machine, side, within_limits=within_limits)

@@ -36,11 +36,11 @@ def dynamics(
 ) -> None:
     """Compute the actuator forces of a motion (inverse dynamics).
 
-    For one pose, name the coordinates that differ from the reference pose; for many poses, give a
-    table. Give a machine with passive degrees of freedom the positions of its actuators
-    (--actuators, or --coordinates actuators with a table): the accelerations of the passive degrees of
-    freedom are computed with the forces. A table that passes a singularity between two rows is
-    rejected. Exit code 1 when a pose is beyond a stop.
+    For one pose, give the coordinates that differ from the reference pose; for many poses, give a
+    table. For a machine with passive degrees of freedom, give the positions of the actuators
+    (--actuators, or --coordinates actuators with a table). The accelerations of the passive degrees
+    of freedom are then computed together with the forces. A table that passes a singularity between
+    two rows is rejected. Exit code 1 when a pose is beyond a stop.
     """
     model = load_model(machine, side, formulation=formulation, threads=threads)
     with bar("forces") as progress:

@@ -19,10 +19,11 @@ def fk(
 ) -> None:
     """Compute forward kinematics: the poses of platform and tool at given actuator positions.
 
-    The machine is followed from its reference pose; --all-modes lists every pose in which its loops
-    close. Passive degrees of freedom that are not named come to rest under springs, gravity and
-    stops. Exit code 1 when a pose is beyond a stop, when continuation along a straight line from
-    the reference pose does not reach it, or when nothing holds a passive degree of freedom.
+    The pose is continued from the reference pose; --all-modes lists every pose in which the loops
+    close. Passive degrees of freedom without a value come to rest under springs, gravity and stops.
+    Exit code 1 when a pose is beyond a stop, when continuation along a straight line from the
+    reference pose does not reach it, or when springs, gravity and stops do not determine a passive
+    degree of freedom.
     """
     model = load_model(machine, side, within_limits=options.within_limits, threads=threads)
     with bars(not options.all_modes) as report:

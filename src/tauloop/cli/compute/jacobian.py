@@ -18,8 +18,8 @@ def jacobian(
 ) -> None:
     """Compute the Jacobian of tool, actuators or platform at one pose.
 
-    Its columns are velocities of the platform or of the actuators. Exit code 1 when the pose is
-    singular or beyond a stop.
+    Its columns belong to the velocities of the platform or of the actuators. Exit code 1 when the
+    pose is singular or beyond a stop.
     """
     model = load_model(machine, side, within_limits=options.within_limits)
     result = tl.jacobian(model, pose=pose, actuators=actuators, options=options)

@@ -39,7 +39,7 @@ def modes(
     """List all assembly modes: every pose in which the loops close at given actuator positions.
 
     With --pose or --working it lists all working modes: every posture of the legs at a pose. A mode
-    beyond a stop is reported; --within-limits leaves these modes out, and rejects a position
+    beyond a stop is reported; --within-limits omits these modes, and rejects a position
     without any other mode. Exit code 1 when the diagnostics do not confirm that the list is
     complete.
     """

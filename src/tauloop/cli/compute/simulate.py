@@ -103,7 +103,7 @@ BandwidthOption = Annotated[
     str | None,
     typer.Option(
         metavar="FREQUENCY",
-        help="Bandwidth of the position loops without given gains, such as '20 Hz' or 100 (rad/s).",
+        help="Bandwidth of the position loops whose gains are not set, such as '20 Hz' or 100 (rad/s).",
     ),
 ]
 FeedforwardOption = Annotated[
@@ -159,21 +159,23 @@ def simulate(
         _require_elastic(options, coupling, free=free)
         model = load_model(machine, side, threads=threads)
         # The options class converts texts with units.
-        stated: dict[str, Any] = {k: v for k, v in deformation.items() if v is not None}
+        settings: dict[str, Any] = {
+            name: value for name, value in deformation.items() if value is not None
+        }
         elastic_options = tl.ElasticSimulationOptions(
-            duration=options.duration, wrench=options.wrench, pose=options.pose, **stated
+            duration=options.duration, wrench=options.wrench, pose=options.pose, **settings
         )
         deformed = tl.simulate_elastic(model, motion, elastic_options)
         finish(deformed, log_file(out, deformed.log), within_limits=within_limits)
         return
     _refuse_without_elastic(deformation)
-    chosen = _chosen(options, free, hertz, radians, motion, out)
+    simulation_options = _simulation_options(options, free, hertz, radians, motion, out)
     model = load_model(machine, side, threads=threads)
     with bar("simulation") as progress:
         if coupling == tl.FmuCoupling():
-            result = tl.simulate(model, chosen, progress=progress)
+            result = tl.simulate(model, simulation_options, progress=progress)
         else:
-            result = tl.co_simulate(model, chosen, coupling, progress=progress)
+            result = tl.co_simulate(model, simulation_options, coupling, progress=progress)
     files = [] if isinstance(result, FreeMotionComparison) else [log_file(out, result.log)]
     finish(result, *files, within_limits=within_limits)
 
@@ -188,18 +190,21 @@ def _require_elastic(
     """Refuse options that a simulation of deformation does not have.
 
     Raises:
-        tl.InputError: options that do not fit together.
+        tl.InputError: such an option differs from its default.
     """
-    useless = [name for name in _changed(options) if name not in ELASTIC_FIELDS]
-    useless += ["--free"] * free + ["--fmu"] * (coupling != tl.FmuCoupling())
-    _refuse(useless, "--elastic")
+    ignored = [name for name in _changed(options) if name not in ELASTIC_FIELDS]
+    if free:
+        ignored.append("--free")
+    if coupling != tl.FmuCoupling():
+        ignored.append("--fmu")
+    _refuse(ignored, "--elastic")
 
 
 def _refuse_without_elastic(deformation: Mapping[str, object]) -> None:
     """Refuse options of deformation in a simulation without deformation.
 
     Raises:
-        tl.InputError: options that have no effect.
+        tl.InputError: at least one of them has a value.
     """
     tl.InputError.raise_if_any(
         tl.Problem(where=name, what="has an effect only with --elastic", remedy="add --elastic")
@@ -210,11 +215,11 @@ def _refuse_without_elastic(deformation: Mapping[str, object]) -> None:
 
 def _changed(options: tl.SimulationOptions) -> list[str]:
     """Return the names of options that differ from their defaults."""
-    general = tl.SimulationOptions()
+    defaults = tl.SimulationOptions()
     return [
         item.name
         for item in fields(options)
-        if getattr(options, item.name) != getattr(general, item.name)
+        if getattr(options, item.name) != getattr(defaults, item.name)
     ]
 
 
@@ -226,15 +231,15 @@ def _refuse(names: list[str], switch: str) -> None:
         switch: the other option, such as ``--elastic``.
 
     Raises:
-        tl.InputError: at least one name.
+        tl.InputError: `names` is not empty.
     """
     tl.InputError.raise_if_any(
-        tl.Problem(where=name, what=f"has no effect with {switch}", remedy="leave it out")
+        tl.Problem(where=name, what=f"has no effect with {switch}", remedy="omit it")
         for name in names
     )
 
 
-def _chosen(
+def _simulation_options(
     options: tl.SimulationOptions,
     free: bool,
     frequency: float,
@@ -245,20 +250,28 @@ def _chosen(
     """Return the options of the requested simulation.
 
     Raises:
-        tl.InputError: options that do not fit together.
+        tl.InputError: an option has no effect on this simulation.
     """
     if not free and motion is None:
         return options
-    simulation, shared = ("--free", ()) if free else ("--motion", ("route",))
-    useless = [
-        name for name in _changed(options) if name not in ("duration", "integration", *shared)
-    ]
-    useless += ["--out"] * (free and out is not None) + ["--motion"] * (free and motion is not None)
-    _refuse(useless, simulation)
+    switch = "--motion"
+    effective = ["duration", "integration"]
+    if free:
+        switch = "--free"
+    else:
+        effective.append("route")
+    ignored = [name for name in _changed(options) if name not in effective]
+    if free and out is not None:
+        ignored.append("--out")
+    if free and motion is not None:
+        ignored.append("--motion")
+    _refuse(ignored, switch)
     if motion is None:
-        duration, integration = options.duration or FreeMotionOptions.duration, options.integration
         return FreeMotionOptions(
-            duration=duration, frequency=frequency, amplitude=amplitude, integration=integration
+            duration=options.duration or FreeMotionOptions.duration,
+            frequency=frequency,
+            amplitude=amplitude,
+            integration=options.integration,
         )
     return RoundTripOptions(
         motion=motion,

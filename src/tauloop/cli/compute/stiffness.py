@@ -23,7 +23,7 @@ def stiffness(
 ) -> None:
     """Compute stiffness at the tool, deflection, stress and buckling of an elastic machine.
 
-    Motors are locked. Parts are listed by their share of the compliance, the most compliant first.
+    Motors are locked. Parts are listed by their fraction of the compliance, in descending order.
     The machine file states the sections of rods and bodies, and the stiffness of joints and
     actuators. Exit code 1 when a load exceeds a limit, or the pose is beyond a stop.
     """

@@ -47,7 +47,7 @@ def vibration(
 
     With --response-frequencies and a damping, the responses of tool and encoders and the dynamic
     stiffness are computed too. A page (.html) lets the reader choose the animated mode. Exit code 1
-    when a diagnostic finds a frequency inaccurate, or the pose is beyond a stop.
+    when a diagnostic is outside its limit, or the pose is beyond a stop.
     """
     model = load_model(machine, side, within_limits=within_limits)
     result = tl.vibration(model, pose, options, actuators=actuators, motion=motion)

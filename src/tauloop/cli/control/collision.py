@@ -18,8 +18,9 @@ def collision(
 ) -> None:
     """Compute how soon a collision of a moving platform is detected without a force sensor.
 
-    Masses and friction of the model have random errors of a given size, different for each of many
-    machines. Thresholds allow one false alarm per hour. Exit code 1 if a collision is not detected.
+    Masses and friction of the model have random errors of a given size, different for each of
+    several simulated machines. Thresholds allow one false alarm per hour. Exit code 1 if a
+    collision is not detected.
     """
     with bar("machines") as progress:
         result = tl.simulate_collision_detection(

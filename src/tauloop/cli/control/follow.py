@@ -46,10 +46,9 @@ def follow(
         model = load_model(machine, side, threads=threads)
         if coupling != tl.FmuCoupling():
             if compiled:
-                raise tl.InputError.of("compiled", "has no effect with --fmu", "leave it out")
+                raise tl.InputError.of("compiled", "has no effect with --fmu", "omit --compiled")
             result: Any = tl.co_simulate(model, options, coupling, progress=progress)
         else:
-            result = (tl.follow_path_with_exported_code if compiled else tl.follow_path)(
-                model, options, progress=progress
-            )
+            follow_path = tl.follow_path_with_exported_code if compiled else tl.follow_path
+            result = follow_path(model, options, progress=progress)
     finish(result, log_file(out, result.log), within_limits=within_limits)

@@ -52,7 +52,7 @@ def _refuse_controller(kind: str, controller: tl.ControllerOptions) -> None:
         tl.Problem(
             where=item.name,
             what=f"has no effect on an FMU of the kind {kind}",
-            remedy="leave it out, or add --kind controller",
+            remedy="omit it, or add --kind controller",
         )
         for item in fields(controller)
         if getattr(controller, item.name) != getattr(default, item.name)

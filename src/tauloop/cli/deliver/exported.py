@@ -23,5 +23,5 @@ NameOption = Annotated[
 
 
 def export_folder(out: Path | None, model: Model, kind: str) -> Path:
-    """Return the folder to write into: the given one, or one named after machine and kind."""
+    """Return the folder of ``--out``; without it, a folder named after machine and kind."""
     return out or Path(f"{model.mechanism.name}-{kind}")

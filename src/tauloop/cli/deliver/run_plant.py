@@ -22,8 +22,8 @@ def run_plant(
     The loop is compiled; packets use UDP or shared memory. The run starts with the controller's
     hello packet and ends after the duration or by Ctrl-C, SIGTERM or SIGHUP. The command reports
     lost, late, repeated and rejected packets and the times of its steps, and writes the recorded
-    log. Exit code 1 when the computation of a step takes more than a tenth of its period, or has no
-    solution.
+    log. Exit code 1 when the computation of a step takes more than a tenth of its period, or a step
+    has no solution.
     """
     if out is not None and options.duration is None:
         raise tl.InputError.of("out", "a run without a duration has no log", "give a duration")

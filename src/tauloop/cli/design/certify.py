@@ -27,16 +27,16 @@ def certify(
         typer.Option(
             "--check",
             metavar="FILE",
-            help="Check a proof, with a different arithmetic, instead of searching for one.",
+            help="Check this proof, with a different arithmetic, instead of searching for one.",
         ),
     ] = None,
     side: SideOption = None,
 ) -> None:
     """Prove that a machine reaches every pose of a box, away from stops and singularities.
 
-    Shows the proved distances from singularities, a pose that violates a claim, or the part of the
-    box that is undecided at the end of the budget. Exit code 1 when the box is not proved, or when
-    a proof does not hold.
+    The command shows the proved distances from singularities, a pose that violates a claim, or the
+    part of the box that is undecided at the end of the budget. Exit code 1 when the claims are not
+    proved over the whole box, or when a checked proof is invalid.
     """
     model = load_model(machine, side)
     if check is not None:

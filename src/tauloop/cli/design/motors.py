@@ -1,4 +1,4 @@
-"""``tauloop design motors``: loads of motors over a motion, and motors and gears that carry them."""
+"""``tauloop design motors``: motor loads over a motion, and suitable motors and gears."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def motors(
 ) -> None:
     """Size motors and gears for a motion.
 
-    Shows peak and root mean square of force, speed, power and energy of every motor. With a
-    catalogue it ranks motors and gears by mass, and reports the limit that each comes closest to.
+    The command shows peak and root mean square of force, speed, power and energy of every motor.
+    With a catalogue it ranks motors and gears by mass, and reports the limit that each is closest
+    to.
     Exit code 1 when a motor of the machine file cannot drive the motion.
     """
     model = load_model(machine, side, threads=threads)

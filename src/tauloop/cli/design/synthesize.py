@@ -29,8 +29,9 @@ def synthesize(
 ) -> None:
     """Choose dimensions of a machine for a task: box, requirements and objectives.
 
-    Searches the free parameters, improves the best candidates with exact derivatives, and writes
-    machine files that are checked, certified on the box, sized with motors and simulated. If no
+    The command searches the free parameters, improves the best candidates with exact derivatives,
+    and writes machine files. These are checked, certified over the box, sized with motors and
+    simulated. If no
     candidate meets the task, the requirement that excludes the candidates and its smallest
     violation are reported, with exit code 1.
     """

@@ -19,8 +19,9 @@ def tolerances(
 ) -> None:
     """Choose the cheapest tolerances of parts with which the tool's error stays within limits.
 
-    A tolerance t costs c t0 / t, where t0 is its value in --tolerances. Shows this cost, the cost
-    of tighter limits, and the cost that a calibration saves. Exit code 1 when the tolerances are
+    A tolerance t costs c t0 / t, where t0 is its value in --tolerances and c its cost in --costs.
+    The command shows the total cost, the cost of tighter limits, and the cost that a calibration
+    saves. Exit code 1 when the tolerances are
     too wide for first-order errors, or redundant loops do not close.
     """
     model = load_model(machine, side, within_limits=within_limits)

@@ -1,4 +1,4 @@
-"""``tauloop drive step``: a step of a drive line: criteria, limit cycle, figure."""
+"""``tauloop drive step``: step response of a drive line, its criteria and limit cycle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def step(
     compare: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Compare with this drive line (shipped or a file) in the picture."
+            metavar="FILE", help="Compare with this drive line (shipped or a file) in the figure."
         ),
     ] = None,
     out: Path | None = None,
@@ -47,26 +47,26 @@ def step(
     Exit code 1 when the run diverges or is aborted.
     """
     if compare is not None and figure is None:
-        what = "only changes the picture, and no picture is written"
+        what = "affects only the figure, and no figure is written"
         raise tl.InputError(
-            tl.Problem(where="compare", what=what, remedy="add --out step.png, or leave it out")
+            tl.Problem(where="compare", what=what, remedy="add --out step.png, or omit --compare")
         )
-    shown = [tl.simulate_drive_line(load_drive(line), options)]
+    results = [tl.simulate_drive_line(load_drive(line), options)]
     if compare is not None:
-        shown.append(
+        results.append(
             tl.simulate_drive_line(load_drive(compare), replace(options, values={}, cycle=False))
         )
     control = None
     if control_c is not None:
-        parameters = {name: float(value) for name, value in shown[0].options.values.items()}
-        control = export_control(shown[0].line, parameters, folder=control_c)
+        parameters = {name: float(value) for name, value in results[0].options.values.items()}
+        control = export_control(results[0].line, parameters, folder=control_c)
     written = () if control is None else control.written
 
     def draw() -> Figure:
         # Matplotlib is slow to import, and most calls draw nothing.
         from tauloop.display.renderers.result_figures import steps_figure
 
-        return steps_figure(*shown)
+        return steps_figure(*results)
 
-    log = log_file(out, shown[0].to_xarray)
-    finish(shown[0], log, figure=figure, draw=draw, written=written)
+    log = log_file(out, results[0].to_xarray)
+    finish(results[0], log, figure=figure, draw=draw, written=written)

@@ -38,13 +38,15 @@ def describe(
         options = replace(options, folder=out.parent)
     result = tl.describe_log(model, log, options)
     if result.unknown_units and sys.stdin.isatty() and not (is_json() or is_quiet()):
-        asked = {quantity: _asked_unit(result, quantity) for quantity in result.unknown_units}
-        result = tl.describe_log(model, log, replace(options, units={**options.units, **asked}))
+        typed_units = {quantity: _asked_unit(result, quantity) for quantity in result.unknown_units}
+        result = tl.describe_log(
+            model, log, replace(options, units={**options.units, **typed_units})
+        )
     finish(result, text_file(out, lambda: result.text))
 
 
 def _asked_unit(described: tl.identification.LogDescription, quantity: str) -> str:
-    """Return the unit that the user types for a quantity; for currents there is no default."""
+    """Ask the user for the unit of a quantity, and return it; for currents there is no default."""
     unit = described.unknown_units[quantity][0]
     if quantity == "force" and described.currents:
         question = f"Force per ampere of {described.currents[0]}, such as 0.05 {unit}"

@@ -31,8 +31,8 @@ def forces(
 ) -> None:
     """Estimate the external wrench on the platform, and find contacts in a log.
 
-    The threshold of a contact follows from intervals without contact, which are named by
-    --contact-free or found in the log. Exit code 1 when the result is doubtful, for example when
+    The contact threshold follows from intervals without contact, which --contact-free states or the
+    command detects. Exit code 1 when the result is doubtful, for example when
     another log without contact raises too many alarms.
     """
     with bar("logs") as progress:

@@ -1,4 +1,4 @@
-"""``tauloop calibrate``: the real geometry of a machine from measurements."""
+"""``tauloop calibrate``: the actual geometry of a machine from measurements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def calibrate(
     mechanism = load_model(machine, side).mechanism
     with bars() as report:
         result = tl.calibrate(mechanism, measurements, options, progress=report)
-    written = machine_file(out, lambda: result.mechanism)
+    calibrated = machine_file(out, lambda: result.mechanism)
     lines = text_file(hal, lambda: tl.export.linuxcnc.geometry_hal(result.mechanism))
     joints = text_file(ini, lambda: tl.export.linuxcnc.joints_ini(result.mechanism))
-    finish(result, written, lines, joints, figure=figure, within_limits=within_limits)
+    finish(result, calibrated, lines, joints, figure=figure, within_limits=within_limits)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import tauloop as tl
-from tauloop.cli.machine import MachineArgument, SideOption, announced, load_machine, load_model
+from tauloop.cli.machine import MachineArgument, SideOption, load_machine, load_model, print_notes
 from tauloop.cli.output import (
     command,
     finish,
@@ -22,7 +22,7 @@ from tauloop.identification import identification_model
 
 
 def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
-    """Return why the identified machine cannot be written with the other options, or None."""
+    """Return the problem if the other options do not determine a machine to write, or None."""
     options = arguments["options"].identification
     if arguments["write"] is None:
         return None
@@ -35,7 +35,7 @@ def _cannot_write(arguments: Mapping[str, Any]) -> tl.Problem | None:
     ]
     if conflicting:
         what = f"cannot be used with {', '.join(f'--{name}' for name in conflicting)}"
-        return tl.Problem(where="write", what=what, remedy="leave one of them out")
+        return tl.Problem(where="write", what=what, remedy="omit one of them")
     return None
 
 
@@ -72,9 +72,9 @@ def identify(
 ) -> None:
     """Identify base parameters from logs, and validate them on data that were not fitted.
 
-    Several logs are fitted together; the last part of each log is held out for validation. A log
-    without its own preparation is prepared like the first log. With --folded, workers condense each
-    log into a small file, and the result is that of all logs at once; --add adds a later log.
+    Several logs are fitted together; the last part of each log is held out for validation. Logs
+    that state no preparation are prepared like the first log. With --folded, workers condense each
+    log into a small file, and the result equals that of all logs at once; --add adds a later log.
 
     Exit code 1 when the result is doubtful, for example because of faults in the data or impossible
     masses.
@@ -82,15 +82,14 @@ def identify(
     if folded is not None:
         mechanism = load_model(machine, side).mechanism
         with bar("readings") as progress:
-            many = tl.fold_logs(mechanism, log, folded, options, progress=progress)
-        finish(many, (triangle, many.write_triangle))
+            folded_logs = tl.fold_logs(mechanism, log, folded, options, progress=progress)
+        finish(folded_logs, (triangle, folded_logs.write_triangle))
         return
     _refuse_folding(options, triangle)
     identification = options.identification
     threads = options.study.count or 1
-    model = announced(
-        identification_model(load_machine(machine, side), identification, threads=threads)
-    )
+    model = identification_model(load_machine(machine, side), identification, threads=threads)
+    print_notes(model)
     with bar("logs and fits") as progress:
         result = tl.identify(model, log, identification, progress=progress)
     finish(result, machine_file(write, result.mechanism), figure=figure)

@@ -16,7 +16,7 @@ def cost(machine: MachineArgument, options: tl.CountOptions, side: SideOption = 
     Common subexpressions count once. Every row includes kinematics, so the parts of a velocity
     matrix do not add up to the whole. A Newton block is counted separately, per iteration. If a
     paper states counts for the machine, they are listed under Tauloop's counts. Counts that take
-    long are made only on request; the last lines list them with their options.
+    long are computed only on request; the last lines list them with their options.
     """
     model = load_model(machine, side)
     with bar("functions") as progress:

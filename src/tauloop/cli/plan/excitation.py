@@ -17,7 +17,7 @@ from tauloop.identification import slow_sampling
 
 
 def _slow_sampling(arguments: Mapping[str, Any]) -> tl.Problem | None:
-    """Return a problem if the table's rate is too low for the fastest term, or None."""
+    """Return a problem if the table's rate is too low for the highest harmonic, or None."""
     if arguments["out"] is None:
         return None
     task = arguments["options"].task
@@ -38,8 +38,8 @@ def excitation(
     """Optimize an excitation: finite Fourier series under limits, from several starts.
 
     The ranges, speeds and forces in the machine file limit all joints and rods, driven or not.
-    Ctrl-C ends the search with the best motion so far. Exit code 1 when no start ends at an
-    optimum, or a check fails.
+    Ctrl-C ends the search with the best motion so far. Exit code 1 when the optimizer
+    converges from no start, or a check fails.
     """
     mechanism = load_model(machine, side, within_limits=within_limits).mechanism
     with bars() as report:

@@ -23,8 +23,8 @@ def stroke(
 ) -> None:
     """Plan a trajectory: a path, a motion law, and a duration (given, or the shortest possible).
 
-    `tauloop dynamics --motion` reads the table. If the path leaves the workspace or passes through
-    a singularity, it is rejected, and the location is reported. `tauloop plan transfer` optimizes
+    `tauloop dynamics --motion` reads the table. A path that leaves the workspace or passes through
+    a singularity is rejected, and the location is reported. `tauloop plan transfer` optimizes
     the path too (--optimize time, energy or wear); `tauloop plan path` respects more limits along a
     path.
     """

@@ -40,12 +40,12 @@ def demo(
     """
     model = load_model(machine, side)
     with bar("page") as progress:
-        shown = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"), progress=progress)
+        result = tl.demo(model, out or Path(f"demo-{model.mechanism.name}.html"), progress=progress)
     if is_json():
-        print_json(shown.as_dict())
+        print_json(result.as_dict())
         return
-    console().print(f"written: {shown.path}", soft_wrap=True)
-    for line in shown.next_steps(machine):
+    console().print(f"written: {result.path}", soft_wrap=True)
+    for line in result.next_steps(machine):
         console().print(line, soft_wrap=True)
     if show and not is_quiet():
-        webbrowser.open(shown.path.absolute().as_uri())
+        webbrowser.open(result.path.absolute().as_uri())

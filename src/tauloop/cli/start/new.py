@@ -50,7 +50,10 @@ def new(
     volume.
     """
     path = Path(name)
-    name, out = path.stem if path.suffix else name, out or path.with_suffix(".yaml")
+    if path.suffix:
+        name = path.stem
+    if out is None:
+        out = path.with_suffix(".yaml")
     if out.exists() and not replace:
         raise tl.InputError.of(
             str(out), "the file exists", "give another name or --out, or add --replace"
@@ -58,8 +61,8 @@ def new(
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
         source = _source(asks)
-    read = side or ImportArguments()
-    options = dataclasses.replace(options, side=read.side, reading=read.options())
+    arguments = side or ImportArguments()
+    options = dataclasses.replace(options, side=arguments.side, reading=arguments.options())
     origin = file or source or ""
     if asks:
         options = dataclasses.replace(options, values=_answers(origin, options.values))
@@ -71,6 +74,7 @@ def new(
 
 
 def _source(asks: bool) -> str:
+    """Return the template or file that the user types; without a terminal, reject the call."""
     if not asks:
         raise tl.InputError.of(
             "--template", "is missing", f"choose among {', '.join(TEMPLATES)}, or name a file"
@@ -80,19 +84,19 @@ def _source(asks: bool) -> str:
     return str(typer.prompt("Template, or path of a file", err=True))
 
 
-def _answers(origin: str | Path, stated: Mapping[str, str | float]) -> dict[str, str | float]:
-    """Return the stated values and the user's answers; each default depends on earlier answers.
+def _answers(origin: str | Path, known_values: Mapping[str, str | float]) -> dict[str, str | float]:
+    """Return the values of ``--set`` and the answers; each default depends on earlier answers.
 
-    If every answer is the default, only the stated values are returned.
+    If every answer is the default, only the values of ``--set`` are returned.
     """
-    values = dict(stated)
+    values = dict(known_values)
     has_changed = False
-    for name in [item.name for item in dimensions(origin) if item.name not in stated]:
+    for name in [item.name for item in dimensions(origin) if item.name not in known_values]:
         item = next(item for item in dimensions(origin, values) if item.name == name)
         text, default = _answer(item)
         has_changed = has_changed or text != default
         values[name] = text
-    return values if has_changed or stated else {}
+    return values if has_changed or known_values else {}
 
 
 def _answer(item: NamedValue) -> tuple[str, str]:

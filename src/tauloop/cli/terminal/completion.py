@@ -36,14 +36,14 @@ def machines(incomplete: str) -> list[str]:
     """Return matching shipped machines, files and folders."""
     from tauloop.mechanism.shipped import shipped_machines
 
-    return [*_beginning(shipped_machines(), incomplete), *_files(incomplete)]
+    return [*_with_prefix(shipped_machines(), incomplete), *_files(incomplete)]
 
 
 def sources(incomplete: str) -> list[str]:
     """Return matching templates, machines, files and folders for a new machine."""
     from tauloop.authoring.templates import TEMPLATES
 
-    return list(dict.fromkeys([*_beginning(TEMPLATES, incomplete), *machines(incomplete)]))
+    return list(dict.fromkeys([*_with_prefix(TEMPLATES, incomplete), *machines(incomplete)]))
 
 
 def parameters(ctx: Any, incomplete: str) -> list[str]:
@@ -51,13 +51,13 @@ def parameters(ctx: Any, incomplete: str) -> list[str]:
     if source := ctx.params.get("source"):
         from tauloop.authoring import dimensions
 
-        return _listed(lambda: [item.name for item in dimensions(source)], incomplete)
-    return _listed(lambda: [item.name for item in _machine(ctx).parameters], incomplete)
+        return _list_completions(lambda: [item.name for item in dimensions(source)], incomplete)
+    return _list_completions(lambda: [item.name for item in _machine(ctx).parameters], incomplete)
 
 
 def actuators(ctx: Any, incomplete: str) -> list[str]:
     """Return matching actuators of the command's machine, also after a comma."""
-    return _listed(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
+    return _list_completions(lambda: [item.name for item in _machine(ctx).actuators], incomplete)
 
 
 #: Completion function for each kind of names in options (`tauloop.common.options.Option.names`).
@@ -68,6 +68,7 @@ COMPLETIONS: Mapping[str, Callable[[Any, str], list[str]]] = {
 
 
 def _machine(ctx: Any) -> Any:
+    """Return the machine that the incomplete command line names."""
     from tauloop.formats import load
 
     # While an option has no value yet, the parser leaves later arguments in `ctx.args`.
@@ -75,34 +76,42 @@ def _machine(ctx: Any) -> Any:
     return load(str(ctx.params.get("machine") or next(unread, "")))
 
 
-def _listed(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    """Return completions of the last name in a list with commas; none for an invalid machine."""
+def _list_completions(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    """Return completions of the last name in a list with commas; none for an invalid machine.
+
+    Args:
+        names: function that returns all names; it may raise an error of Tauloop.
+        incomplete: the incomplete list.
+    """
     from tauloop.common.errors import TauloopError
 
     before, comma, last = incomplete.rpartition(",")
     try:
-        return [f"{before}{comma}{name}" for name in _beginning(names(), last)]
+        return [f"{before}{comma}{name}" for name in _with_prefix(names(), last)]
     except TauloopError:
         return []
 
 
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+def _with_prefix(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names that begin with the incomplete word."""
     return [name for name in names if name.startswith(incomplete)]
 
 
 def _files(incomplete: str) -> list[str]:
+    """Return matching machine files and folders; hidden ones only after a dot."""
     folder = incomplete.rpartition("/")[0] + "/" if "/" in incomplete else ""
     try:
         paths = sorted(Path(folder or ".").iterdir())
     except OSError:
         return []
-    names = [
-        f"{folder}{path.name}" + "/" * path.is_dir()
-        for path in paths
-        if path.is_dir() or path.suffix.lower() in MACHINE_EXTENSIONS
-    ]
+    names: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            names.append(f"{folder}{path.name}/")
+        elif path.suffix.lower() in MACHINE_EXTENSIONS:
+            names.append(f"{folder}{path.name}")
     return [
         name
-        for name in _beginning(names, incomplete)
+        for name in _with_prefix(names, incomplete)
         if not name.startswith(".") or incomplete.startswith(".")
     ]

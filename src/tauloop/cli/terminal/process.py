@@ -27,7 +27,7 @@ INTERRUPTED = 130
 #: files, the next command that writes to the same folder removes them.
 GRACE_TIME = 1.0
 #: Message after the first Ctrl-C if the command can end with its best result so far.
-KEEPING_MESSAGE = b"\nending with the result so far; Ctrl-C again ends at once, without it\n"
+KEEPING_MESSAGE = b"\nending with the best result so far; press Ctrl-C again to end without it\n"
 #: Signals that supervisors, closed terminals and shutdowns send, if the system has them.
 END_SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -67,8 +67,8 @@ def prepare_process() -> None:
     if sys.stderr is None:
         sys.stderr = open(_null(os.O_WRONLY), "w", encoding="utf-8", buffering=1)
     for name, (smallest, largest) in _SIZES.items():
-        stated = os.environ.get(name)
-        if stated is not None and not _is_within(stated, smallest, largest):
+        size = os.environ.get(name)
+        if size is not None and not _is_within(size, smallest, largest):
             del os.environ[name]
     # Figures are written to files; another backend could be missing.
     os.environ["MPLBACKEND"] = "agg"
@@ -89,12 +89,12 @@ def _is_within(text: str, smallest: int, largest: int) -> bool:
 
 @contextmanager
 def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
-    """Return a context in which Ctrl-C ends the process after a grace time, whatever it runs.
+    """Return a context in which Ctrl-C ends the process after a grace time, even in compiled code.
 
     SIGTERM and SIGHUP do the same, with the exit codes of shells for them (143 and 129).
 
     Python's own handler only marks the interrupt. The exception is raised when the main thread
-    returns from machine code, and some libraries suppress it. A search that keeps its best result
+    returns from compiled code, and some libraries suppress it. A search that keeps its best result
     has its own handler (`keeping`): the first Ctrl-C ends the search, the second ends the process.
     Child processes, such as compilers, end with the process. A command that reaches its end after a
     suppressed interrupt counts as interrupted. A command that has kept its best result ends the
@@ -105,10 +105,11 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
         return
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    former = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    is_ending, was_asked = threading.Event(), threading.Event()
+    previous_descriptor = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    is_ending = threading.Event()
+    keeps_result = threading.Event()
     threading.Thread(
-        target=_watch, args=(reading, grace, is_ending, was_asked), daemon=True
+        target=_watch, args=(reading, grace, is_ending, keeps_result), daemon=True
     ).start()
     with _as_interrupts() as received:
         try:
@@ -123,7 +124,7 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
                 end_children()
                 raise SystemExit(128 + received[0]) from None
             if not is_ending.is_set():
-                if was_asked.is_set():
+                if keeps_result.is_set():
                     end_children()
                     with suppress(OSError):
                         sys.stdout.flush()
@@ -131,7 +132,7 @@ def ends_soon(grace: float = GRACE_TIME) -> Iterator[None]:
                     os._exit(end.code if isinstance(end.code, int) else int(end.code is not None))
                 raise
         finally:
-            signal.set_wakeup_fd(former)
+            signal.set_wakeup_fd(previous_descriptor)
             os.close(writing)
         if is_ending.is_set():
             end_children()
@@ -178,15 +179,15 @@ def keeping() -> Iterator[None]:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGINT, interrupted)
+    previous_handler = signal.signal(signal.SIGINT, interrupted)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def _watch(
-    reading: int, grace: float, is_ending: threading.Event, was_asked: threading.Event
+    reading: int, grace: float, is_ending: threading.Event, keeps_result: threading.Event
 ) -> None:
     """End the process `grace` seconds after a signal that a running search does not handle.
 
@@ -194,7 +195,7 @@ def _watch(
         reading: pipe from which the numbers of received signals are read.
         grace: time in which the command may end by itself, s.
         is_ending: set when the process is about to end.
-        was_asked: set when the first signal only asks a search to end with its best result.
+        keeps_result: set when the first signal only asks a search to end with its best result.
     """
     received = 0
     with suppress(OSError):
@@ -212,7 +213,7 @@ def _watch(
                 end_children()
                 os._exit(128 + ending[-1] if ending else INTERRUPTED)
             if ending:
-                was_asked.set()
+                keeps_result.set()
                 with suppress(OSError):
                     os.write(2, KEEPING_MESSAGE)
         os.close(reading)
@@ -224,11 +225,13 @@ def end_children() -> None:
     with suppress(OSError):
         for folder in Path("/proc").glob("[1-9]*"):
             with suppress(OSError, ValueError, IndexError):  # the process may have ended
+                # the fields after the program's name, which may contain spaces and parentheses
                 status = (folder / "stat").read_text(encoding="ascii").rpartition(")")[2]
                 _, parent, group = status.split()[:3]
                 child = int(folder.name)
                 if int(parent) == parent_id:
-                    (os.killpg if int(group) == child else os.kill)(child, signal.SIGKILL)
+                    kill = os.killpg if int(group) == child else os.kill
+                    kill(child, signal.SIGKILL)
 
 
 class _Visible(logging.Formatter):
@@ -248,7 +251,8 @@ def streams() -> Iterator[None]:
     Raises:
         SystemExit: with the program's status, or with 2 if the output cannot be written.
     """
-    output, errors = sys.stdout, sys.stderr
+    output = sys.stdout
+    errors = sys.stderr
     for stream in (output, errors):
         with suppress(AttributeError, ValueError):  # a stream of a test
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

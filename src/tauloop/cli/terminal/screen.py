@@ -68,7 +68,7 @@ def json_text(data: Any) -> str:
 
 
 class Screen(Console):
-    """A console that prints names from files as they are, without markup and control characters."""
+    """A console that prints text without interpreting markup; control characters are escaped."""
 
     def __init__(self, **options: Any) -> None:
         """See `rich.console.Console`."""
@@ -100,23 +100,24 @@ def bars(is_silent: bool = False) -> Iterator[Report]:
     The bars disappear at the end. There are no bars for JSON, for a quiet command, or if standard
     output or error is not a terminal.
     """
-    silent = (
-        is_silent or is_json() or is_quiet() or not (sys.stdout.isatty() and sys.stderr.isatty())
-    )
+    is_terminal = sys.stdout.isatty() and sys.stderr.isatty()
+    is_disabled = is_silent or is_json() or is_quiet() or not is_terminal
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeLeft(),
     )
-    with Progress(*columns, console=Screen(stderr=True), transient=True, disable=silent) as shown:
+    with Progress(
+        *columns, console=Screen(stderr=True), transient=True, disable=is_disabled
+    ) as display:
         phases: dict[str, TaskID] = {}
 
         def report(phase: str, done: float, total: float | None) -> None:
             name = phase.partition(",")[0]
             if name not in phases:
-                phases[name] = shown.add_task(phase)
-            shown.update(phases[name], description=phase, completed=done, total=total)
+                phases[name] = display.add_task(phase)
+            display.update(phases[name], description=phase, completed=done, total=total)
 
         yield report
 
@@ -129,7 +130,7 @@ def bar(phase: str) -> Iterator[progress.Progress]:
 
 
 class TimeLeft(ProgressColumn):
-    """The remaining time at the average rate so far, from the first step on."""
+    """Column with the remaining time, estimated from the average time per step."""
 
     max_refresh = 0.5
 
@@ -141,11 +142,15 @@ class TimeLeft(ProgressColumn):
 
 
 def _clock(seconds: float | None) -> str:
+    """Return a time as hours:minutes:seconds."""
     return str(timedelta(seconds=round(seconds or 0.0)))
 
 
 def search_progress(report: Report) -> Callable[[Any], None]:
     """Return the progress function of a search for modes: one bar for each phase of a block."""
-    return lambda at: report(
-        f"block {at.block} of {at.blocks}: {at.phase}, {at.solutions} known", at.done, at.total
-    )
+
+    def report_search(state: Any) -> None:
+        phase = f"block {state.block} of {state.blocks}: {state.phase}, {state.solutions} known"
+        report(phase, state.done, state.total)
+
+    return report_search

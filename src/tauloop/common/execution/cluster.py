@@ -22,9 +22,11 @@ from tauloop.common.result import tauloop_version
 Common = TypeVar("Common")
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-#: Seconds that closing a connection may take, and a local cluster to shut down.
-CLOSE_TIMEOUT, SHUTDOWN_TIMEOUT = 1.0, 30.0
-#: Number of workers of a cluster on this computer without a stated number.
+#: Maximum time for closing a connection, s.
+CLOSE_TIMEOUT = 1.0
+#: Maximum time for shutting down a local cluster, s.
+SHUTDOWN_TIMEOUT = 30.0
+#: Default number of workers of a cluster on this computer.
 LOCAL_WORKERS = 2
 
 
@@ -101,9 +103,11 @@ class ClusterConnection:
         for address, version in versions.items():
             if version == own_version():
                 continue
-            has = f"Tauloop {version}" if isinstance(version, str) else f"no Tauloop ({version})"
-            problem = f"has {has}, not {own_version()}"
-            problems.append(Problem(address, problem, "install the same version"))
+            software = f"no Tauloop ({version})"
+            if isinstance(version, str):
+                software = f"Tauloop {version}"
+            what = f"has {software}, not {own_version()}"
+            problems.append(Problem(address, what, "install the same version"))
         if problems:
             self.close()
             raise EngineError(problems)
@@ -161,11 +165,11 @@ class ClusterWork:
         executor = self._connection.client.get_executor(pure=False, retries=0)
         packed = pickle.dumps(common)
         futures = [executor.submit(_cluster_item, work, packed, item) for item in items]
-        lost = (CancelledError, DaskCancelledError, KilledWorker, CommClosedError)
+        loss_errors = (CancelledError, DaskCancelledError, KilledWorker, CommClosedError)
         for future in futures:
             try:
                 outcome = future.result()
-            except lost as error:
+            except loss_errors as error:
                 what = f"the scheduler or a worker is lost ({type(error).__name__})"
                 remedy = "start it again and continue with --resume"
                 raise EngineError.of(self._scheduler, what, remedy) from error

@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) of long calculations, which end at once or soon with the best result."""
+"""Interrupts (Ctrl-C) of long calculations: they end at once, or soon with the best result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     return future.result()
 
 
-def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
+def run_abandonable(search: Callable[[Callable[[], bool]], None]) -> bool:
     """Run a search in a thread that is abandoned after an interrupt.
 
     The search must store intermediate results. Compiled solvers may run for many seconds without a
@@ -54,35 +54,35 @@ def leavable(search: Callable[[Callable[[], bool]], None]) -> bool:
     thread of a process handles interrupts; in other threads the search runs without this.
 
     Args:
-        search: function that is called with a function which returns whether to end.
+        search: the search. Its argument is a function that returns whether the search must end.
 
     Returns:
         Whether the search was interrupted.
     """
-    mark = threading.Event()
+    is_interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        search(mark.is_set)
+        search(is_interrupted.is_set)
         return False
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            search(mark.is_set)
+            search(is_interrupted.is_set)
         except BaseException as error:  # The calling thread raises it again.
             errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    former = signal.signal(signal.SIGINT, lambda *_: mark.set())
+    previous_handler = signal.signal(signal.SIGINT, lambda *_: is_interrupted.set())
     try:
         thread.start()
-        while thread.is_alive() and not mark.is_set():
+        while thread.is_alive() and not is_interrupted.is_set():
             thread.join(CHECK_INTERVAL)
         thread.join(GRACE_PERIOD)
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
     if errors:
         raise errors[0]
-    return mark.is_set()
+    return is_interrupted.is_set()
 
 
 @contextmanager
@@ -92,8 +92,9 @@ def deferred() -> Iterator[None]:
     An interrupt inside `subprocess.Popen` would lose the handle of a running process. Only the main
     thread receives interrupts.
     """
-    former = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or former is None:
+    previous_handler = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or previous_handler is None:
         yield
         return
     pending: list[int] = []
@@ -101,6 +102,6 @@ def deferred() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
         if pending:
             signal.raise_signal(signal.SIGINT)

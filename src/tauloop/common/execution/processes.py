@@ -43,13 +43,10 @@ def available_memory() -> float:
     """Return the memory that a process can still allocate, bytes; infinity if it is unknown."""
     limits: list[float] = []
     with suppress(OSError, ValueError, IndexError):
-        (line,) = (
-            line
-            for line in Path("/proc/meminfo").read_text().splitlines()
-            if line.startswith("MemAvailable:")
-        )
-        limits.append(1024.0 * int(line.split()[1]))
-    # The limit of a container. Without a limit, the file contains "max".
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                limits.append(1024.0 * int(line.split()[1]))
+    # The limit of a container. Without a limit, the file contains "max", which is not a number.
     with suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
         limit = int((group / "memory.max").read_text())
@@ -89,8 +86,8 @@ exit $status
 """
 
 
-def following(command: Sequence[str]) -> list[str]:
-    """Return a command that ends when this process ends, with all processes that it started.
+def tied_to_process(command: Sequence[str]) -> list[str]:
+    """Return a command that is killed when this process ends, with all processes that it started.
 
     Start it in a new session with `lifeline` as its standard input. The wrapped command has no
     input. Its exit code or signal is passed on.
@@ -98,17 +95,17 @@ def following(command: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", _FOLLOW, "sh", *command] if os.name == "posix" else [*command]
 
 
-def may_begin() -> bool:
-    """Return whether another process may import the running program again.
+def can_import_main() -> bool:
+    """Return whether child processes may import the main module of this program.
 
-    A script may be imported again if its work is below `if __name__ == "__main__":`.
+    A script may be imported if its work is below `if __name__ == "__main__":`.
     """
     path = getattr(sys.modules["__main__"], "__file__", None)
     return path is None or "__main__" in Path(path).read_text(encoding="utf-8", errors="replace")
 
 
 class SharedWork:
-    """A pool of processes on this computer, which are started when there is work.
+    """A pool of processes on this computer; they start with the first work.
 
     With a single process the work is done in this process. Work depends only on its arguments, so
     that results do not depend on the number of processes. This process handles interrupts and ends
@@ -161,10 +158,11 @@ class SharedWork:
             # A fork is unsafe, because threads may run in this process.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(
-                self._count, mp_context=context, initializer=process_begins
+                self._count, mp_context=context, initializer=prepare_worker
             )
-        size = -(-len(items) // (CHUNKS_PER_PROCESS * self._count))
-        chunks = [items[first : first + size] for first in range(0, len(items), size)]
+        chunk_length = math.ceil(len(items) / (CHUNKS_PER_PROCESS * self._count))
+        starts = range(0, len(items), chunk_length)
+        chunks = [items[start : start + chunk_length] for start in starts]
         try:
             packed = pickle.dumps(common)
             futures = [self._pool.submit(_process_chunk, work, packed, chunk) for chunk in chunks]
@@ -178,7 +176,7 @@ class SharedWork:
             raise EngineError.of("processes", "a worker process was killed", remedy) from error
 
 
-def process_begins() -> None:
+def prepare_worker() -> None:
     """Prepare a process of a pool: ignore interrupts, and end with the parent process.
 
     The parent process, which waits for the results, handles interrupts.
@@ -188,17 +186,17 @@ def process_begins() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        Thread(target=_end_with, args=(parent,), daemon=True).start()
+        Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: BaseProcess) -> None:
-    """End this process when its parent ends; it would otherwise wait for work indefinitely."""
+def _exit_with_parent(parent: BaseProcess) -> None:
+    """End this process when its parent ends; otherwise it would wait for work indefinitely."""
     parent.join()
     os._exit(1)
 
 
 @functools.lru_cache(maxsize=1)
-def _common(packed: bytes) -> Any:
+def _unpickle_common(packed: bytes) -> Any:
     """Return the unpickled common argument; it is cached, because unpickling may be slow."""
     return pickle.loads(packed)
 
@@ -208,4 +206,4 @@ def _process_chunk(
 ) -> list[Outcome]:
     """Return the results of a chunk, with one BLAS thread because processes use all cores."""
     with one_blas_thread():
-        return [work(_common(packed), item) for item in items]
+        return [work(_unpickle_common(packed), item) for item in items]

@@ -656,7 +656,7 @@ def old_name(package: str, name: str) -> Any:
     if module is not None and renamed in vars(module).get("__all__", vars(module)):
         warn(f"{package}.{name}", f"{package}.{renamed}")
         return getattr(module, renamed)
-    return _found_in(package, name, MODULES.get(package) or SPLIT_PACKAGES.get(package, ()))
+    return _resolve_moved(package, name, MODULES.get(package) or SPLIT_PACKAGES.get(package, ()))
 
 
 def _renamed(package: str, name: str) -> str:
@@ -664,7 +664,7 @@ def _renamed(package: str, name: str) -> str:
     return NAMES.get(f"{package}.{name}") or NAMES.get(name, "")
 
 
-def _found_in(package: str, name: str, candidates: Sequence[str]) -> Any:
+def _resolve_moved(package: str, name: str, candidates: Sequence[str]) -> Any:
     """Return the object of a name of an old package from the packages that replace it.
 
     Raises:
@@ -749,7 +749,7 @@ def renew_keywords(
     """Return keyword arguments by their current names, with a warning for each old name.
 
     An old name is kept if its new name, or another old name of it, is given too: the caller rejects
-    it with `is_also_given`.
+    it with `duplicate_problem`.
 
     Args:
         owner: name of the function or class that is called.
@@ -768,7 +768,7 @@ def renew_keywords(
     return renewed
 
 
-def is_also_given(old: str, new: str) -> Problem:
+def duplicate_problem(old: str, new: str) -> Problem:
     """Return the problem of an old name that is given together with its new name."""
     from tauloop.common.errors import Problem
 
@@ -790,7 +790,7 @@ def with_old_keywords(method: Callable[_P, _R]) -> Callable[_P, _R]:
         if repeated:
             from tauloop.common.errors import InputError
 
-            raise InputError([is_also_given(old, old_names[old]) for old in repeated])
+            raise InputError([duplicate_problem(old, old_names[old]) for old in repeated])
         return method(*arguments, **renewed)
 
     return renewing

@@ -13,8 +13,8 @@ MAX_NAMES = 2000
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PREFIX = re.compile("^(get|calc|calculate|compute|eval)_")
 #: Names of other libraries (Pinocchio, Drake, MuJoCo, SciPy, scikit-learn, Robotics Toolbox) and
-#: common guesses, each with Tauloop's names, in lower case. Names with a dot are full
-#: paths and are suggested everywhere; the others only where they exist.
+#: common guesses, in lower case, each with Tauloop's names. Names with a dot are full paths and are
+#: suggested everywhere; the others only where they exist.
 PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     # Functions and methods
     "rnea": ("inverse_dynamics",),
@@ -436,8 +436,8 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         import difflib
 
         candidates = {name.lower(): name for name in known_names}
-        near = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
-        names = [candidates[name] for name in near] or names
+        matches = difflib.get_close_matches(word.lower(), candidates, n=2, cutoff=0.6)
+        names = [candidates[name] for name in matches] or names
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
@@ -454,9 +454,10 @@ def peer_names(word: str, known: Iterable[str]) -> list[str]:
         if spelling != word and spelling in known:
             return [spelling]
         names = PEER_NAMES.get(spelling, ())
-        complete = [name for name in names if "." in name]
-        if close := [name for name in names if name in known][:2] or complete[:2]:
-            return close
+        full_paths = [name for name in names if "." in name]
+        close_names = [name for name in names if name in known][:2] or full_paths[:2]
+        if close_names:
+            return close_names
     return []
 
 

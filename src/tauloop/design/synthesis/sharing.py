@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.execution.cluster import ClusterWork, WorkSharing
-from tauloop.common.execution.processes import SharedWork, cores, may_begin
+from tauloop.common.execution.processes import SharedWork, can_import_main, cores
 from tauloop.design.synthesis.actuator_scores import PreparedMotion
 from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import Scores, TaskEvaluator
@@ -126,7 +126,7 @@ class SharedScores:
         self._done += 1
         remaining = seconds * (self._task.search.generations - self._done)
         is_worth_it = self._workers is None and remaining > MIN_WORK_FOR_PROCESSES
-        if is_worth_it and self._expensive.wanted and cores() > 1 and may_begin():
+        if is_worth_it and self._expensive.wanted and cores() > 1 and can_import_main():
             self._start(cores())
         return scores
 

@@ -17,14 +17,15 @@ from tauloop.model import Model
 
 #: Maximum number of machine states that a page plays: 20 per second for eight seconds.
 MAX_SCENE_STATES = 160
-#: Significant digits of values in plots, and number of intervals into which long records are
-#: divided.
-DIGITS, PAGE_INTERVALS = 6, 400
+#: Significant digits of values in plots.
+DIGITS = 6
+#: Maximum number of intervals whose extremes represent a long record on a page.
+PAGE_INTERVALS = 400
 
 
 def rounded(values: Any) -> tuple[float | None, ...]:
     """Return numbers rounded to `DIGITS` significant digits; None if they are not finite."""
-    # Lists hold Python's numbers, which are formatted much faster than those of NumPy.
+    # A list contains Python's numbers, which are formatted much faster than those of NumPy.
     flat = np.asarray(values, dtype=float).ravel().tolist()
     return tuple(float(f"{x:.{DIGITS}g}") if math.isfinite(x) else None for x in flat)
 
@@ -49,7 +50,7 @@ def by_name(
     *,
     deviation: Any = (),
     style: str,
-    **more: Any,
+    **attributes: Any,
 ) -> Plot:
     """Return a plot with one row for each of n items, such as parts or parameters.
 
@@ -60,14 +61,14 @@ def by_name(
         columns: values (n,) by the name of their trace.
         deviation: half lengths of error bars (n,), for every trace.
         style: style of every trace, see `TRACE_STYLES`.
-        more: further arguments of `Plot`.
+        attributes: further attributes of `Plot`.
     """
     labels, bars = tuple(names), rounded(deviation)
     drawn = (
         PlotTrace(name=name, x=labels, y=rounded(values), deviation=bars, style=style)
         for name, values in columns.items()
     )
-    return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **more)
+    return Plot(title=title, x="", y=y, traces=tuple(drawn), sideways=True, **attributes)
 
 
 def by_unit(
@@ -86,7 +87,7 @@ def over_time(
     names: Iterable[str],
     units: Iterable[str],
     columns: Iterable[Any],
-    **more: Any,
+    **attributes: Any,
 ) -> Iterator[Plot]:
     """Yield plots of quantities over time, one for each unit.
 
@@ -94,28 +95,34 @@ def over_time(
         title: title of the plots; the label of the y axis is its first part, with the unit.
         time: times (N,), s.
         names, units, columns: names, units and values (N,) of the quantities.
-        more: further attributes of `Plot`.
+        attributes: further attributes of `Plot`; `style` is the style of the traces.
     """
-    shown = [
+    displayed = [
         in_degrees(unit, np.asarray(values, dtype=float))
         for unit, values in zip(units, columns, strict=True)
     ]
-    for unit, group in by_unit(names, *zip(*shown, strict=True)).items() if shown else ():
+    if not displayed:
+        return
+    style = attributes.pop("style", "line")
+    for unit, group in by_unit(names, *zip(*displayed, strict=True)).items():
         quantity = title.partition(",")[0].partition(":")[0]
         label = f"{quantity} [{unit}]" if unit else quantity
-        if drawn := traces(time, group, more.get("style", "line")):
-            rest = {name: value for name, value in more.items() if name != "style"}
-            yield Plot(title=title, x="time [s]", y=label, traces=drawn, over_time=True, **rest)
+        if drawn := traces(time, group, style):
+            yield Plot(
+                title=title, x="time [s]", y=label, traces=drawn, over_time=True, **attributes
+            )
 
 
-def channels_over_time(title: str, table: Tabular, quantity: str, **more: Any) -> Iterator[Plot]:
+def channels_over_time(
+    title: str, table: Tabular, quantity: str, **attributes: Any
+) -> Iterator[Plot]:
     """Yield plots over time of all channels of a result's quantity; see `over_time`."""
     variables = {variable.name: variable for variable in table.variables()}
-    chosen = [variable for variable in variables.values() if variable.quantity == quantity]
-    names, units = [v.name.partition(".")[2] for v in chosen], [str(v.unit) for v in chosen]
-    yield from over_time(
-        title, variables["time"].array(), names, units, [v.array() for v in chosen], **more
-    )
+    channels = [variable for variable in variables.values() if variable.quantity == quantity]
+    names = [variable.name.partition(".")[2] for variable in channels]
+    units = [str(variable.unit) for variable in channels]
+    columns = [variable.array() for variable in channels]
+    yield from over_time(title, variables["time"].array(), names, units, columns, **attributes)
 
 
 def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
@@ -129,8 +136,8 @@ def with_common_scales(plots: Sequence[Plot]) -> Iterator[Plot]:
             yield plot
             continue
         low, high = float(known.min()), float(known.max())
-        room = 0.05 * (high - low) or 1.0
-        yield replace(plot, y_range=(low - room, high + room))
+        margin = 0.05 * (high - low) or 1.0
+        yield replace(plot, y_range=(low - margin, high + margin))
 
 
 def at_rest(model: Model, title: str = "The machine at its reference pose") -> MotionScene:
@@ -155,28 +162,28 @@ def motion(
 ) -> Iterator[Piece]:
     """Yield a scene of the machine in motion, and a plot of its distance from singularities.
 
-    Nothing is yielded for fewer than two states.
+    Nothing is yielded for fewer than two states with finite coordinates.
 
     Args:
         model: the machine.
-        time: times of the states (N,), s; for poses without times, their numbers.
+        time: times of the states (N,), s; for poses without times, the numbers of the poses.
         q: coordinates of the states (N, n_q).
         title: heading.
-        is_motion: whether `time` are times; otherwise there is no plot over time.
+        is_motion: whether `time` contains times; otherwise there is no plot.
     """
     from tauloop.kinematics.singularities import singularities
 
     time, q = np.asarray(time, dtype=float), np.asarray(q, dtype=float)
-    known = np.isfinite(q).all(axis=1)
-    time, q = time[known], q[known]
+    is_known = np.isfinite(q).all(axis=1)
+    time, q = time[is_known], q[is_known]
     if len(time) < 2:
         return
-    wanted = np.linspace(time[0], time[-1], min(len(time), MAX_SCENE_STATES))
-    shown = np.unique(np.abs(np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)))
-    yield _scene(model, time[shown], q[shown], title)
+    scene_times = np.linspace(time[0], time[-1], min(len(time), MAX_SCENE_STATES))
+    states = np.unique(np.searchsorted(0.5 * (time[1:] + time[:-1]), scene_times))
+    yield _scene(model, time[states], q[states], title)
     if not is_motion:
         return
-    distances = singularities(model, q[shown])
+    distances = singularities(model, q[states])
     kinds = {
         "serial (type 1)": distances.serial,
         "parallel (type 2)": distances.parallel,
@@ -186,7 +193,7 @@ def motion(
         title="Conditioning along the motion",
         x="time [s]",
         y="distance from singularity [1]",
-        traces=traces(time[shown], kinds),
+        traces=traces(time[states], kinds),
         over_time=True,
         y_range=(0.0, 1.02),
         note="1 is the largest possible distance. At 0 the machine is singular: it cannot move in some "

@@ -27,9 +27,9 @@ def cost_plots(counts: OperationCounts) -> Iterator[Plot]:
     rows = [row for row in counts.costs if row.quantity != VELOCITY_MATRIX]
     drawn = []
     for formulation in dict.fromkeys(row.formulation for row in rows):
-        chosen = [row for row in rows if row.formulation == formulation]
-        quantities = tuple(row.quantity for row in chosen)
-        totals = rounded([row.total for row in chosen])
+        same_formulation = [row for row in rows if row.formulation == formulation]
+        quantities = tuple(row.quantity for row in same_formulation)
+        totals = rounded([row.total for row in same_formulation])
         drawn.append(PlotTrace(name=formulation, x=quantities, y=totals, style="bars"))
     yield Plot(
         title="Operations of every function",

@@ -1,4 +1,4 @@
-"""Plots of elastic machines: shares of parts, energy of modes, responses, deflection in motion."""
+"""Plots of elastic machines: compliance by part, modes, responses, deflection in motion."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from tauloop.elasticity.vibrations.stability_lobes import StabilityLobes
 from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.simulation.elastic.result import ElasticSimulation
 
-#: Frequencies of a response: their number, and their ends as multiples of the lowest and the
-#: highest natural frequency.
-RESPONSE_COUNT, START_FACTOR, END_FACTOR = 400, 0.2, 1.2
+#: Number of frequencies of a response.
+RESPONSE_COUNT = 400
+#: First frequency of a response, as a multiple of the lowest natural frequency.
+START_FACTOR = 0.2
+#: Last frequency of a response, as a multiple of the highest natural frequency.
+END_FACTOR = 1.2
 #: Largest drawn depth of cut, as a multiple of the smallest limit.
 MAX_DEPTH_FACTOR = 6.0
 
 
 def stiffness_plots(result: Stiffness) -> Iterator[Plot]:
-    """Yield the share of each part in the compliance at the softest pose, the largest first."""
+    """Yield the fraction of the compliance due to each part at the softest pose, largest first."""
     pose = int(np.argmin(result.worst_translational))
     order = np.argsort(-result.worst_shares[pose], kind="stable")
     names = [result.items[k] for k in order]
@@ -60,13 +63,13 @@ def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
     """Yield the tool's motion per kelvin of each part; for a log also the error in each row."""
     pose = int(np.argmax(result.distance))
     motion_per_kelvin = 1e6 * np.nan_to_num(result.per_kelvin[pose])
-    size = np.linalg.norm(motion_per_kelvin[:3], axis=0)
-    order = np.argsort(-size, kind="stable")
+    distance = np.linalg.norm(motion_per_kelvin[:3], axis=0)
+    order = np.argsort(-distance, kind="stable")
     yield by_name(
         "Motion of the tool per kelvin of each part",
         "distance [um/K]",
         [result.parts[k] for k in order],
-        {"distance": size[order]},
+        {"distance": distance[order]},
         style="bars",
     )
     if len(result.tool) > 1:
@@ -81,7 +84,7 @@ def thermal_plots(result: ThermalExpansion) -> Iterator[Plot]:
 
 
 def vibration_plots(result: Vibration) -> Iterator[Plot]:
-    """Yield the energy of modes by part, stability lobes, and responses if there is a damping."""
+    """Yield the energy of modes by part, stability lobes, and responses if damping is specified."""
     modes = [f"{k}: {value:.4g} Hz" for k, value in enumerate(result.frequency[0], start=1)]
     yield Plot(
         title="Elastic energy of each mode",

@@ -52,15 +52,16 @@ class _QuantityGroup:
         """The label of the value axis."""
         quantities = dict.fromkeys(quantity for quantity, _ in self.lines)
         unit = "" if self.unit is None else f" [{self.unit or 1}]"
-        return f"{', '.join(quantities) if len(quantities) <= MAX_NAMES_AT_AXIS else ''}{unit}".lstrip()
+        names = ", ".join(quantities) if len(quantities) <= MAX_NAMES_AT_AXIS else ""
+        return f"{names}{unit}".lstrip()
 
     @property
     def names(self) -> list[str]:
-        """The names of the lines: their channels, after the quantity if there are several."""
+        """The names of the lines: their channels, with the quantity if the group has several."""
         is_single = len({quantity for quantity, _ in self.lines}) == 1
         return [
-            rest or quantity if is_single else ".".join(filter(None, (quantity, rest)))
-            for quantity, rest in self.lines
+            channel or quantity if is_single else ".".join(filter(None, (quantity, channel)))
+            for quantity, channel in self.lines
         ]
 
     @property
@@ -83,11 +84,11 @@ class _QuantityGroup:
         sideways = _are_texts(x)
         drawn = []
         for name, values in zip(self.names, columns, strict=True):
-            shown = (x, values) if sideways else thin(x, values)
+            x_drawn, y_drawn = (x, values) if sideways else thin(x, values)
             style = "points" if sideways or len(values) == 1 else "line"
-            drawn.append(PlotTrace(name=name, x=_plain(shown[0]), y=_plain(shown[1]), style=style))
-        every = np.concatenate(columns)
-        log = sideways and _is_wide(every)
+            drawn.append(PlotTrace(name=name, x=_plain(x_drawn), y=_plain(y_drawn), style=style))
+        all_values = np.concatenate(columns)
+        log = sideways and _has_wide_range(all_values)
         return Plot(
             title="",
             x="" if sideways else self.over[0],
@@ -96,22 +97,22 @@ class _QuantityGroup:
             sideways=sideways,
             over_time=self.over[0].partition(" [")[0] in TIME_DIMENSIONS,
             log_y=log,
-            y_range=_range_with_zero(every) if sideways and not log else (),
+            y_range=_range_with_zero(all_values) if sideways and not log else (),
         )
 
     def _map(self) -> Plot:
         ((_, values),) = self.lines.items()
         # Rows of a matrix go downwards; otherwise the first dimension is the horizontal axis.
         is_matrix = _are_texts(self.labels[0])
-        across, up = (1, 0) if is_matrix else (0, 1)
-        shown = values if is_matrix else values.T
+        x_index, y_index = (1, 0) if is_matrix else (0, 1)
+        grid = values if is_matrix else values.T
         return Plot(
             title="",
-            x="" if _are_texts(self.labels[across]) else self.over[across],
-            y="" if _are_texts(self.labels[up]) else self.over[up],
-            grid=tuple(map(_plain, shown)),
-            grid_x=_plain(self.labels[across]),
-            grid_y=_plain(self.labels[up]),
+            x="" if _are_texts(self.labels[x_index]) else self.over[x_index],
+            y="" if _are_texts(self.labels[y_index]) else self.over[y_index],
+            grid=tuple(map(_plain, grid)),
+            grid_x=_plain(self.labels[x_index]),
+            grid_y=_plain(self.labels[y_index]),
             grid_name=self.label,
         )
 
@@ -127,11 +128,12 @@ def _plain(values: np.ndarray) -> tuple[Any, ...]:
     return tuple(float(x) if np.isfinite(x) else None for x in values)
 
 
-def _is_wide(values: np.ndarray) -> bool:
+def _has_wide_range(values: np.ndarray) -> bool:
     """Return whether all numbers are positive with a ratio larger than `LOGARITHMIC_RATIO`."""
-    sizes = np.abs(values[np.isfinite(values) & (values != 0.0)])
-    is_wide = len(sizes) > 0 and sizes.max() > LOGARITHMIC_RATIO * sizes.min()
-    return bool(is_wide and not (values <= 0.0).any())
+    finite = values[np.isfinite(values)]
+    if not len(finite) or (values <= 0.0).any():
+        return False
+    return bool(finite.max() > LOGARITHMIC_RATIO * finite.min())
 
 
 def _range_with_zero(values: np.ndarray) -> tuple[float, ...]:
@@ -140,8 +142,8 @@ def _range_with_zero(values: np.ndarray) -> tuple[float, ...]:
     if not finite.any():
         return ()
     low, high = min(0.0, float(finite.min())), max(0.0, float(finite.max()))
-    room = 0.05 * (high - low)
-    return (low - room, high + room)
+    margin = 0.05 * (high - low)
+    return (low - margin, high + margin)
 
 
 def _groups(result: Tabular, names: tuple[str, ...]) -> list[_QuantityGroup]:
@@ -191,11 +193,12 @@ def _split(
     Raises:
         InputError: the quantity has more than two dimensions.
     """
-    over, rest = variable.over, variable.name.partition(".")[2]
+    over = variable.over
+    channel = variable.name.partition(".")[2]
     if len(over) > 2:
         what = f"is over {', '.join(over)}"
         raise InputError.of(
-            variable.name, what, "draw a section of it: `to_xarray()[name].sel(...).plot()`"
+            variable.name, what, "draw a section: `to_xarray()[name].sel(...).plot()`"
         )
     unit = variable.unit
     units = unit if isinstance(unit, tuple) else (unit,) * len(values)
@@ -210,7 +213,7 @@ def _split(
         and (_are_texts(ticks[0]) or over[0] not in labels)
     ):
         for name, line in zip(ticks[0], values, strict=True):
-            lines = {(variable.quantity, ", ".join(filter(None, (rest, str(name))))): line}
+            lines = {(variable.quantity, ", ".join(filter(None, (channel, str(name))))): line}
             group = _QuantityGroup(
                 unit=units[0], over=names[1:], labels=tuple(ticks[1:]), lines=lines
             )
@@ -219,7 +222,7 @@ def _split(
     for unit in dict.fromkeys(units):
         has_unit = np.array([each == unit for each in units])
         key = (over, unit, variable.name if len(over) == 2 else "")
-        lines = {(variable.quantity, rest): values[has_unit]}
+        lines = {(variable.quantity, channel): values[has_unit]}
         yield (
             key,
             _QuantityGroup(

@@ -9,26 +9,28 @@ import numpy as np
 from tauloop.design.synthesis.workflow import Synthesis, SynthesizedStructure
 from tauloop.display.pieces import MotionScene, Piece, Plot, PlotTrace
 
-#: Displayed unit for an SI unit, with the factor to it.
-_SHOWN = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "N/m": ("N/um", 1e-6)}
+#: Displayed unit for an SI unit, with the factor from SI.
+_DISPLAY_UNITS = {"m": ("mm", 1e3), "rad": ("deg", 180.0 / np.pi), "N/m": ("N/um", 1e-6)}
 
 
 def synthesis_plots(result: Synthesis) -> Iterator[Plot]:
     """Yield the Pareto front of the first two objectives, with one trace for each structure."""
-    shown = [item for item in result.structures if len(item.front) and item.front.shape[1] > 1]
-    if not shown:
+    structures = [item for item in result.structures if len(item.front) and item.front.shape[1] > 1]
+    if not structures:
         return
     traces: list[PlotTrace] = []
-    for structure in shown:
+    for structure in structures:
         order = np.argsort(structure.front[:, 0])
         traces.append(_trace(structure, structure.name, structure.front[order], "linked"))
         if structure.designs:
-            chosen = [list(design.objectives.values()) for design in structure.designs]
+            objectives = [list(design.objectives.values()) for design in structure.designs]
             labels = tuple(design.name for design in structure.designs)
             traces.append(
-                _trace(structure, f"{structure.name}: designs", np.array(chosen), "rings", labels)
+                _trace(
+                    structure, f"{structure.name}: designs", np.array(objectives), "rings", labels
+                )
             )
-    first = shown[0]
+    first = structures[0]
     names = first.objective_names
     heads = [_head(name, unit) for name, unit in zip(names, first.objective_units, strict=True)]
     yield Plot(
@@ -55,8 +57,8 @@ def synthesis_scene(result: Synthesis) -> Iterator[Piece]:
 
 
 def _head(name: str, unit: str) -> str:
-    shown, _ = _SHOWN.get(unit, (unit, 1.0))
-    return f"{name} [{shown}]" if shown else name
+    display_unit, _ = _DISPLAY_UNITS.get(unit, (unit, 1.0))
+    return f"{name} [{display_unit}]" if display_unit else name
 
 
 def _trace(
@@ -66,7 +68,8 @@ def _trace(
     style: str,
     labels: tuple[str, ...] = (),
 ) -> PlotTrace:
-    x, y = (points[:, k] * _SHOWN.get(structure.objective_units[k], ("", 1.0))[1] for k in range(2))
+    factors = [_DISPLAY_UNITS.get(unit, ("", 1.0))[1] for unit in structure.objective_units[:2]]
+    x, y = (points[:, :2] * factors).T
     return PlotTrace(
         name=name, x=tuple(x.tolist()), y=tuple(y.tolist()), style=style, labels=labels
     )

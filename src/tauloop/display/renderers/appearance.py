@@ -38,7 +38,7 @@ class Appearance:
     opacity: float = 1.0
 
 
-#: Styles whose colors have a meaning. Their lightness differs, so that gray prints are readable.
+#: Styles whose colors have a meaning. The colors differ in lightness, for gray prints.
 FIXED = {
     "measured": Appearance(color=MEASURED, width=2.4),
     "predicted": Appearance(color=PREDICTED, width=0.9),
@@ -70,25 +70,27 @@ def appearances(plot: Plot) -> list[Appearance]:
     A line that covers an earlier line is dashed, so that both are visible.
     """
     number = 0
-    shown = []
-    covered = _covered_lines(plot)
-    for trace, lines in zip(plot.traces, covered, strict=True):
-        look = _appearance(trace, number, sideways=plot.sideways)
-        is_line = look.width > 0.0 and look.dash == "solid"
-        shown.append(replace(look, dash=DASHES[lines % len(DASHES)]) if is_line else look)
+    result = []
+    for trace, covered_count in zip(plot.traces, _covered_lines(plot), strict=True):
+        appearance = _appearance(trace, number, sideways=plot.sideways)
+        if appearance.width > 0.0 and appearance.dash == "solid":
+            appearance = replace(appearance, dash=DASHES[covered_count % len(DASHES)])
+        result.append(appearance)
         number += trace.style not in FIXED and not trace.color
-    return shown
+    return result
 
 
 def _covered_lines(plot: Plot) -> list[int]:
     """Return the number of earlier lines that each trace covers along its whole length."""
     lines = [_points(trace) if trace.style == "line" else None for trace in plot.traces]
     values = [line[1] for line in lines if line is not None]
-    room = COVERING_DISTANCE * float(np.ptp(np.concatenate(values))) if values else 0.0
+    tolerance = COVERING_DISTANCE * float(np.ptp(np.concatenate(values))) if values else 0.0
     covered = []
     for index, line in enumerate(lines):
         earlier = [other for other in lines[:index] if other is not None]
-        covered.append(0 if line is None else sum(_is_on(line, other, room) for other in earlier))
+        covered.append(
+            0 if line is None else sum(_coincide(line, other, tolerance) for other in earlier)
+        )
     return covered
 
 
@@ -102,7 +104,7 @@ def _points(trace: PlotTrace) -> np.ndarray | None:
     return points if (np.diff(points[0]) >= 0.0).all() else None
 
 
-def _is_on(line: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
+def _coincide(line: np.ndarray, other: np.ndarray, tolerance: float) -> bool:
     """Return whether two lines (2, N) have the same range of x and agree within a tolerance."""
     if (line[0, [0, -1]] != other[0, [0, -1]]).any():
         return False

@@ -9,7 +9,7 @@ from tauloop.common.errors import InputError, Problem
 from tauloop.common.files import write_file
 from tauloop.display.palette import FAINT, LARGE, NORMAL, SMALL, TEXT
 
-if TYPE_CHECKING:  # takes half a second, which a command without a figure saves
+if TYPE_CHECKING:  # the import takes half a second, and most commands draw no figure
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -29,7 +29,7 @@ def blank(
         width, height: size, inches.
         title: heading; empty if a layout places the heading.
         summary: line below the heading.
-        left: left end of heading and summary, as a fraction of the width.
+        left: position of the left end of heading and summary, as a fraction of the width.
         layout: layout engine of Matplotlib.
     """
     from matplotlib.figure import Figure
@@ -54,11 +54,11 @@ def unknown_figure_extension(path: str | Path) -> Problem | None:
     """Return the problem if the extension of a figure's file is not supported, or None."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    known = FigureCanvasBase.get_supported_filetypes()
+    supported = FigureCanvasBase.get_supported_filetypes()
     extension = Path(path).suffix.lstrip(".").lower()
-    if extension in known:
+    if extension in supported:
         return None
-    remedy = f"choose one of {', '.join(sorted(known))}"
+    remedy = f"choose one of {', '.join(sorted(supported))}"
     return Problem(where=str(path), what=f"unknown file extension {extension!r}", remedy=remedy)
 
 
@@ -67,9 +67,9 @@ def _disable_mathtext(figure: Figure) -> None:
     from matplotlib.axis import Tick
     from matplotlib.text import Text
 
-    ticks = {id(text) for tick in figure.findobj(Tick) for text in tick.findobj(Text)}
+    tick_labels = {id(text) for tick in figure.findobj(Tick) for text in tick.findobj(Text)}
     for text in figure.findobj(Text):
-        if id(text) not in ticks:
+        if id(text) not in tick_labels:
             text.set_parse_math(False)
 
 
@@ -86,13 +86,13 @@ def save_figure(figure: Figure, path: str | Path, *, dpi: float = 130.0) -> Path
         raise InputError(problem)
     _disable_mathtext(figure)
     extension = Path(path).suffix.lstrip(".").lower()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(extension)
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(extension)
 
     def write(temporary: Path) -> None:
         from matplotlib import rc_context
 
         # Otherwise an SVG has random names, and equal figures give different files.
         with rc_context({"svg.hashsalt": "tauloop"}):
-            figure.savefig(temporary, dpi=dpi, format=extension, metadata=undated)
+            figure.savefig(temporary, dpi=dpi, format=extension, metadata=metadata)
 
     return write_file(path, write)

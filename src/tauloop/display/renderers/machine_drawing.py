@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
 #: Names of the views by the axes that point to the right and upwards.
 VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
-#: Lengths of drawn actuator axes and tool axes, as fractions of the largest dimension.
-AXIS_SHARE, TOOL_SHARE = 0.16, 0.07
-#: Perspective: elevation and azimuth, deg, and zoom.
-ELEVATION, AZIMUTH, ZOOM = 18.0, -58.0, 0.95
-#: Color of drives, and line styles of segments by kind.
+#: Length of drawn actuator axes, as a fraction of the largest dimension.
+ACTUATOR_AXIS_LENGTH = 0.16
+#: Length of drawn tool axes, as a fraction of the largest dimension.
+TOOL_AXIS_LENGTH = 0.07
+#: Elevation and azimuth of the perspective, deg.
+ELEVATION, AZIMUTH = 18.0, -58.0
+#: Zoom of the perspective.
+ZOOM = 0.95
+#: Color of drives.
 DRIVE = "#d08c2e"
+#: Line styles of segments by kind.
 LINES: dict[str, dict[str, Any]] = {
     "rail": {"color": FAINT, "linewidth": 3.0, "solid_capstyle": "butt"},
     "slide": {"color": "#8a9099", "linewidth": 1.2},
@@ -53,9 +58,9 @@ def machine_figure(
 ) -> Figure:
     """Draw a machine at one state, and the path of its tool through all states.
 
-    Broken lines are the axes of the actuators; linear actuators push along them. All views have the
-    same scale. If there are no solids, rods and slides are thin lines, and bodies are thick lines
-    through their joint centers. The platform is red, and squares are the joints of the base.
+    Dash-dotted lines are the axes of the actuators. All views have the same scale. If there are no
+    solids, rods and slides are thin lines, and bodies are thick lines through their joint centers.
+    The platform is red, and squares are the joints of the base.
 
     Args:
         geometry: the machine at one or more states.
@@ -68,25 +73,29 @@ def machine_figure(
         The figure, which is not registered with pyplot.
     """
     low, high = geometry.extent if solids is None else solids.extent(state)
-    middle, half = (low + high) / 2, 0.56 * (float(np.max(high - low)) or geometry.size)
+    middle = (low + high) / 2
+    half_edge = 0.56 * (float(np.max(high - low)) or geometry.size)
     plane = geometry.plane
     if len(plane) == 2:
         figure = blank(7.4, 7.2, layout="constrained")
         axes: Any = figure.add_subplot()
-        _view(axes, geometry, state, plane, middle, half, solids)
+        _view(axes, geometry, state, plane, middle, half_edge, solids)
         _labels(axes, geometry, state, plane)
     else:
         figure = blank(10.4, 10.2, layout="constrained")
-        for place, (seen, name) in zip((1, 2, 3), VIEWS.items(), strict=True):
-            axes = figure.add_subplot(2, 2, place)
-            _view(axes, geometry, state, seen, middle, half, solids)
+        for panel, (view_plane, name) in enumerate(VIEWS.items(), start=1):
+            axes = figure.add_subplot(2, 2, panel)
+            _view(axes, geometry, state, view_plane, middle, half_edge, solids)
             axes.set_title(
-                f"{name} (along {'xyz'[3 - sum(seen)]})", fontsize=NORMAL, color=TEXT, loc="left"
+                f"{name} (along {'xyz'[3 - sum(view_plane)]})",
+                fontsize=NORMAL,
+                color=TEXT,
+                loc="left",
             )
         axes = figure.add_subplot(2, 2, 4, projection="3d")
         _body(axes, geometry, state, (0, 1, 2), solids)
-        _actuators(axes, geometry, state, (0, 1, 2), 2 * half)
-        frame(axes, middle, half)
+        _actuators(axes, geometry, state, (0, 1, 2), 2 * half_edge)
+        frame(axes, middle, half_edge)
         _labels(axes, geometry, state, (0, 1, 2))
     figure.suptitle(
         title + (f"\n{note}" if note else ""), fontsize=LARGE, color=TEXT, x=0.02, ha="left"
@@ -268,7 +277,7 @@ def _actuators(
     for axis, origin, direction in zip(geometry.shape.drives, origins, directions, strict=True):
         if axis.rod:
             continue
-        ends = origin + 0.5 * AXIS_SHARE * size * np.array([[-1.0], [1.0]]) * direction
+        ends = origin + 0.5 * ACTUATOR_AXIS_LENGTH * size * np.array([[-1.0], [1.0]]) * direction
         is_visible = float(np.ptp(ends[:, shown_axes], axis=0).max()) > 1e-3 * size
         style = (
             {"linewidth": 1.3, "linestyle": (0, (5, 2, 1, 2))}
@@ -278,7 +287,7 @@ def _actuators(
         axes.plot(*ends[:, shown_axes].T, color=DRIVE, label="actuator axis", zorder=3, **style)
     tool, R = geometry.tool[state], geometry.tool_rotation[state]
     for column, color in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
-        ends = np.stack([tool, tool + TOOL_SHARE * size * column])
+        ends = np.stack([tool, tool + TOOL_AXIS_LENGTH * size * column])
         axes.plot(*ends[:, shown_axes].T, color=color, linewidth=1.2, zorder=3)
     if len(geometry) > 1:
         axes.plot(
@@ -294,26 +303,28 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     """Write the names of actuators, platform and tool, each name once."""
     from matplotlib.patheffects import withStroke
 
-    shown_axes, halo = list(plane), [withStroke(linewidth=2.0, foreground="white")]
+    shown_axes = list(plane)
+    halo = [withStroke(linewidth=2.0, foreground="white")]
     segments = dict(
         zip((s.name for s in geometry.shape.segments), geometry.segments[state], strict=True)
     )
-    named: dict[str, np.ndarray] = {}
+    positions: dict[str, np.ndarray] = {}
     for axis, origin in zip(geometry.shape.drives, geometry.drives[0][state], strict=True):
-        named.setdefault(axis.name, segments[axis.rod].mean(axis=0) if axis.rod else origin)
-    if len(named) > MAX_LABELS:
-        named = {}
-    named[geometry.shape.platform] = geometry.tool[state]
-    middle, azimuth = np.mean([*named.values()], axis=0), np.radians(AZIMUTH)
+        positions.setdefault(axis.name, segments[axis.rod].mean(axis=0) if axis.rod else origin)
+    if len(positions) > MAX_LABELS:
+        positions = {}
+    positions[geometry.shape.platform] = geometry.tool[state]
+    middle = np.mean([*positions.values()], axis=0)
+    azimuth = np.radians(AZIMUTH)
     # Direction to the right in the picture, in the machine's base frame.
     right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
-    for name, place in named.items():
+    for name, position in positions.items():
         color = RESIDUAL if name == geometry.shape.platform else TEXT
         if len(shown_axes) == 3:
             # Names extend away from the middle of the machine.
-            side = "left" if (place - middle) @ right >= 0 else "right"
+            side = "left" if (position - middle) @ right >= 0 else "right"
             axes.text(
-                *place,
+                *position,
                 f"  {name}  ",
                 ha=side,
                 fontsize=SMALL - 1,
@@ -324,7 +335,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
         else:
             axes.annotate(
                 name,
-                place[shown_axes],
+                position[shown_axes],
                 xytext=(7, -12 if color == RESIDUAL else 7),
                 textcoords="offset points",
                 fontsize=SMALL,

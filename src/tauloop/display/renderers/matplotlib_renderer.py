@@ -29,7 +29,7 @@ MAP_WIDTH = 3.9
 #: Height of a plot over time, inches.
 PLOT_HEIGHT = 2.1
 #: Height of a plot that is not over time, inches.
-SQUARER_HEIGHT = 2.8
+TALL_PLOT_HEIGHT = 2.8
 #: Height of a map, inches.
 MAP_HEIGHT = 5.4
 #: Height of a row of names, inches.
@@ -39,11 +39,11 @@ FRAME_HEIGHT = 0.8
 #: Height of a line of text or of an entry of a legend, inches.
 LINE_HEIGHT = 0.18
 #: More plots than this are drawn in two columns.
-MAX_IN_COLUMN = 4
+MAX_PLOTS_IN_COLUMN = 4
 #: More maps than this are drawn in several rows.
 MAX_MAPS_IN_ROW = 4
-#: Names at an axis are cut after this number of characters.
-MAX_NAME = 60
+#: Maximum number of characters of a name at an axis; longer names are cut.
+MAX_NAME_LENGTH = 60
 #: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
 FEW_DECADES = 2.5
 #: Offset of a note from the axes, below the numbers and the name of the axis, points.
@@ -51,16 +51,16 @@ NOTE_OFFSET = -30.0
 #: Offset of the legend of a map from the axes, points.
 LEGEND_OFFSET = -26.0
 #: Plots are next to each other if their heights differ by less than this ratio.
-SIMILAR = 1.6
+MAX_HEIGHT_RATIO = 1.6
 #: Number of characters of a title or note in an inch.
-CHARACTERS = 14.5
+CHARACTERS_PER_INCH = 14.5
 #: Maximum number of entries next to each other in a legend below a map.
 LEGEND_COLUMNS = 3
 #: Largest total number of characters of entries next to each other.
 LEGEND_CHARACTERS = 90
 
 #: Styles of lines that reach from one side of the axes to the other.
-FULL_WIDTH = {
+FULL_WIDTH_STYLES = {
     "line",
     "thin",
     "step",
@@ -96,23 +96,23 @@ def plots_figure(
 
     Args:
         title: heading.
-        pieces: the plots and paragraphs of a result; other pieces are left out.
+        pieces: the plots and paragraphs of a result; other pieces are ignored.
         columns: number of columns; default: a number that is easy to read.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    shown = list(pieces)
-    plots = [piece for piece in shown if isinstance(piece, Plot)]
+    all_pieces = list(pieces)
+    plots = [piece for piece in all_pieces if isinstance(piece, Plot)]
     are_maps = all(plot.grid for plot in plots)
     if columns is None:
-        columns = 1 + (len(plots) > MAX_IN_COLUMN)
+        columns = 1 if len(plots) <= MAX_PLOTS_IN_COLUMN else 2
         if are_maps:
             columns = min(len(plots), MAX_MAPS_IN_ROW)
     width = FIGURE_WIDTH if columns == 1 else WIDE_FIGURE_WIDTH
     if are_maps and columns > 1:
         width = columns * MAP_WIDTH + 0.6
-    texts = [piece.text for piece in shown if isinstance(piece, Paragraph)]
-    summary = "\n".join(textwrap.fill(text, int(CHARACTERS * width)) for text in texts)
+    texts = [piece.text for piece in all_pieces if isinstance(piece, Paragraph)]
+    summary = "\n".join(textwrap.fill(text, int(CHARACTERS_PER_INCH * width)) for text in texts)
     rows = _rows(plots, columns, width / columns)
     lines = summary.count("\n") + 1 if summary else 0
     total = sum(_row_heights(rows, columns, width)) + 0.45 + LINE_HEIGHT * lines
@@ -131,14 +131,14 @@ def plots_figure(
     blocks = [list(block) for _, block in groupby(rows, lambda row: row[0].sideways)]
     sizes = [sum(_row_heights(block, columns, width)) for block in blocks]
     outer = figure.add_gridspec(len(blocks), 1, height_ratios=sizes)
-    first: dict[str, Any] = {}
+    first_axes: dict[str, Any] = {}
     for number, block in enumerate(blocks):
-        _draw_block(figure, outer[number, 0], block, columns, width, first)
+        _draw_block(figure, outer[number, 0], block, columns, width, first_axes)
     return figure
 
 
 def _row_heights(rows: Sequence[list[Plot]], columns: int, width: float) -> list[float]:
-    return [_row_height(row, _room(row, columns, width)) for row in rows]
+    return [_row_height(row, _plot_width(row, columns, width)) for row in rows]
 
 
 def _row_height(row: list[Plot], width: float) -> float:
@@ -146,9 +146,10 @@ def _row_height(row: list[Plot], width: float) -> float:
     return max(_height(plot, width) for plot in row)
 
 
-def _room(row: list[Plot], columns: int, width: float) -> float:
-    """Return the width of each plot of a row, inches; a single plot takes both of two columns."""
-    return width / (1 if len(row) < columns == 2 else columns)
+def _plot_width(row: list[Plot], columns: int, width: float) -> float:
+    """Return the width of each plot of a row, inches; a single plot spans both of two columns."""
+    is_spanning = columns == 2 and len(row) == 1
+    return width if is_spanning else width / columns
 
 
 def _draw_block(
@@ -157,7 +158,7 @@ def _draw_block(
     rows: Sequence[list[Plot]],
     columns: int,
     width: float,
-    first: dict[str, Any],
+    first_axes: dict[str, Any],
 ) -> None:
     """Draw rows of plots whose axes are aligned.
 
@@ -167,18 +168,19 @@ def _draw_block(
         rows: the plots.
         columns: number of columns.
         width: width of the figure, inches.
-        first: the first axes over time by the text of their x axis; later axes share the x axis.
+        first_axes: the first axes over time by the text of their x axis, which later axes share.
     """
     heights = _row_heights(rows, columns, width)
     grid = pane.subgridspec(len(rows), columns, height_ratios=heights)
     for number, row in enumerate(rows):
         for column, plot in enumerate(row):
-            place = grid[number, :] if len(row) < columns == 2 else grid[number, column]
+            is_spanning = columns == 2 and len(row) == 1
+            cell = grid[number, :] if is_spanning else grid[number, column]
             options: dict[str, Any] = {"projection": "polar"} if plot.polar else {}
-            axes = figure.add_subplot(place, **options)
-            draw_plot(axes, plot, _room(row, columns, width))
+            axes = figure.add_subplot(cell, **options)
+            draw_plot(axes, plot, _plot_width(row, columns, width))
             if plot.over_time:  # zooming one plot zooms all plots over time
-                axes.sharex(first.setdefault(plot.x, axes))
+                axes.sharex(first_axes.setdefault(plot.x, axes))
 
 
 def _rows(plots: Sequence[Plot], columns: int, width: float) -> list[list[Plot]]:
@@ -187,8 +189,8 @@ def _rows(plots: Sequence[Plot], columns: int, width: float) -> list[list[Plot]]
     for plot in plots:
         last = rows[-1] if rows else []
         heights = [_height(other, width) for other in (*last, plot)]
-        is_alike = plot.sideways is last[0].sideways if last else False
-        if is_alike and len(last) < columns and max(heights) < SIMILAR * min(heights):
+        has_same_form = bool(last) and plot.sideways is last[0].sideways
+        if has_same_form and len(last) < columns and max(heights) < MAX_HEIGHT_RATIO * min(heights):
             last.append(plot)
         else:
             rows.append([plot])
@@ -200,16 +202,18 @@ def _height(plot: Plot, width: float) -> float:
         names = dict.fromkeys(value for trace in plot.traces for value in trace.x)
         return max(1.5, ROW_HEIGHT * len(names) + FRAME_HEIGHT)
     if plot.grid and plot.equal:
-        across, up = (float(np.ptp(_places(axis))) for axis in (plot.grid_x, plot.grid_y))
-        aspect = float(np.clip(up / across if across else 1.0, 0.4, 1.6))
-        return (width - 2.0 if width > MAP_WIDTH else 0.62 * width) * aspect + 1.3
+        x_range = float(np.ptp(_coordinates(plot.grid_x)))
+        y_range = float(np.ptp(_coordinates(plot.grid_y)))
+        aspect = float(np.clip(y_range / x_range if x_range else 1.0, 0.4, 1.6))
+        map_width = width - 2.0 if width > MAP_WIDTH else 0.62 * width
+        return map_width * aspect + 1.3
     if plot.equal:
-        x, y = (_all_numbers(plot, name) for name in ("x", "y"))
+        x, y = _all_numbers(plot, "x"), _all_numbers(plot, "y")
         aspect = float(np.ptp(y) / np.ptp(x)) if x.size and y.size and np.ptp(x) else 1.0
         return float(np.clip(0.7 * width * aspect + 1.0, PLOT_HEIGHT, MAP_HEIGHT))
     if plot.grid or plot.polar:
         return min(MAP_HEIGHT, 0.9 * width)
-    height = PLOT_HEIGHT if plot.over_time else SQUARER_HEIGHT
+    height = PLOT_HEIGHT if plot.over_time else TALL_PLOT_HEIGHT
     entries = len(plot.traces) + len({span.name for span in plot.spans})
     return max(height, LINE_HEIGHT * entries + FRAME_HEIGHT) + (0.2 if plot.note else 0.0)
 
@@ -226,34 +230,35 @@ def draw_plot(axes: Any, plot: Plot, width: float | None = None) -> None:
         clean(axes)
     if width is None:
         width = axes.get_position().width * axes.get_figure(root=True).get_figwidth()
-    _heading(axes, plot, max(int(CHARACTERS * (width - 1.0)), 20))
+    _write_heading(axes, plot, max(int(CHARACTERS_PER_INCH * (width - 1.0)), 20))
     if plot.polar:
-        _polar(axes, plot)
+        _draw_polar(axes, plot)
         return
     if plot.grid or plot.class_grid:
-        _map(axes, plot)
-    names = _names(plot)
+        _draw_map(axes, plot)
+    names = _name_positions(plot)
     bars = [trace for trace in plot.traces if trace.style == "bars"]
-    for trace, look in zip(plot.traces, appearances(plot), strict=True):
+    for trace, appearance in zip(plot.traces, appearances(plot), strict=True):
         x = np.array([names[value] for value in trace.x]) if names else _numbers(trace.x)
         y = _numbers(trace.y)
         if trace.style == "bars":
-            _bars(axes, plot, trace, look, x, bars)
+            _draw_bars(axes, plot, trace, appearance, x, bars)
         else:
-            _line(axes, plot, trace, look, x, y)
+            _draw_line(axes, plot, trace, appearance, x, y)
     for span in plot.spans:
-        _span(axes, span, plot)
-    _axes(axes, plot, names)
-    _legend(axes, plot)
+        _draw_span(axes, span, plot)
+    _set_axes(axes, plot, names)
+    _add_legend(axes, plot)
 
 
-def _heading(axes: Any, plot: Plot, length: int) -> None:
+def _write_heading(axes: Any, plot: Plot, length: int) -> None:
     """Write the title, and the note above a map or below another plot, in lines of a length."""
     lines = textwrap.wrap(plot.note, length)
     is_above = bool(plot.grid or plot.class_grid)
-    between = len(lines) if is_above else any(span.label for span in plot.spans)
+    has_span_labels = any(span.label for span in plot.spans)
+    lines_below_title = len(lines) if is_above else int(has_span_labels)
     title = "\n".join(textwrap.fill(line, length) for line in plot.title.split("\n"))
-    pad = 6.0 + 11.0 * between
+    pad = 6.0 + 11.0 * lines_below_title
     axes.set_title(title, fontsize=NORMAL, color=TEXT, loc="left", pad=pad, parse_math=False)
     if lines:
         axes.annotate(
@@ -280,54 +285,55 @@ def _all_numbers(plot: Plot, name: str) -> np.ndarray:
     return values[np.isfinite(values)]
 
 
-def _names(plot: Plot) -> dict[Any, int]:
+def _name_positions(plot: Plot) -> dict[Any, int]:
     """Return the position of each text of x; empty if x are numbers."""
     values = dict.fromkeys(value for trace in plot.traces for value in trace.x)
     has_texts = any(isinstance(value, str) for value in values)
     return {value: k for k, value in enumerate(values)} if has_texts else {}
 
 
-def _style(look: Appearance) -> dict[str, Any]:
-    marker = _MARKERS.get(look.marker, "")
-    is_open = look.marker.endswith("-open")
+def _style(appearance: Appearance) -> dict[str, Any]:
+    marker = _MARKERS.get(appearance.marker, "")
+    is_open = appearance.marker.endswith("-open")
     return {
-        "color": look.color,
-        "linewidth": look.width,
-        "linestyle": _DASHES[look.dash] if look.width else "none",
+        "color": appearance.color,
+        "linewidth": appearance.width,
+        "linestyle": _DASHES[appearance.dash] if appearance.width else "none",
         "marker": marker,
-        "markersize": look.size,
-        "markerfacecolor": "none" if is_open else look.color,
+        "markersize": appearance.size,
+        "markerfacecolor": "none" if is_open else appearance.color,
         "markeredgewidth": 1.0 if is_open or marker in "+x" else 0.0,
-        "alpha": look.opacity,
+        "alpha": appearance.opacity,
     }
 
 
-def _line(
-    axes: Any, plot: Plot, trace: PlotTrace, look: Appearance, x: np.ndarray, y: np.ndarray
+def _draw_line(
+    axes: Any, plot: Plot, trace: PlotTrace, appearance: Appearance, x: np.ndarray, y: np.ndarray
 ) -> None:
-    style = _style(look) | {"label": trace.name}
+    style = _style(appearance) | {"label": trace.name}
     if len(x) == 1 and not style["marker"]:
         style |= {"marker": "o"}
     if trace.style == "step":
         style["drawstyle"] = "steps-post"
     if trace.style == "cross":  # a white rim, visible on every color of a map
-        halo = style | {"color": "white", "markersize": look.size + 2, "label": "_halo"}
+        halo = style | {"color": "white", "markersize": appearance.size + 2, "label": "_halo"}
         axes.plot(x, y, **halo | {"markeredgewidth": 3.0})
+    points = (y, x) if plot.sideways else (x, y)
     half = _numbers(trace.deviation)
     if trace.style == "band" and half.size:
-        axes.fill_between(x, y - half, y + half, color=look.color, alpha=0.25, linewidth=0)
+        axes.fill_between(x, y - half, y + half, color=appearance.color, alpha=0.25, linewidth=0)
     elif half.size:
-        bars = {"fmt": "none", "ecolor": look.color, "elinewidth": 1.2, "capsize": 2.0}
-        along = {"xerr": half} if plot.sideways else {"yerr": half}
-        axes.errorbar(*((y, x) if plot.sideways else (x, y)), **along, **bars)
-    axes.plot(*((y, x) if plot.sideways else (x, y)), **style)
+        bars = {"fmt": "none", "ecolor": appearance.color, "elinewidth": 1.2, "capsize": 2.0}
+        errors = {"xerr": half} if plot.sideways else {"yerr": half}
+        axes.errorbar(*points, **errors, **bars)
+    axes.plot(*points, **style)
 
 
-def _bars(
+def _draw_bars(
     axes: Any,
     plot: Plot,
     trace: PlotTrace,
-    look: Appearance,
+    appearance: Appearance,
     x: np.ndarray,
     bars: Sequence[PlotTrace],
 ) -> None:
@@ -335,17 +341,17 @@ def _bars(
     y, base = _numbers(trace.y), _numbers(trace.base)
     count = 1 if base.size else len(bars)
     height = 0.8 / count
-    place = x + (0.0 if base.size else (bars.index(trace) - (count - 1) / 2) * height)
-    style = {"color": look.color, "label": trace.name}
+    offset = 0.0 if base.size else (bars.index(trace) - (count - 1) / 2) * height
+    centers = x + offset
+    start = base if base.size else 0.0
+    style = {"color": appearance.color, "label": trace.name}
     if plot.sideways:
-        start = base if base.size else 0.0
-        axes.barh(place, y - start, left=start, height=0.8 * height, **style)
+        axes.barh(centers, y - start, left=start, height=0.8 * height, **style)
     else:
-        start = base if base.size else 0.0
-        axes.bar(place, y - start, bottom=start, width=0.8 * height, **style)
+        axes.bar(centers, y - start, bottom=start, width=0.8 * height, **style)
 
 
-def _span(axes: Any, span: PlotSpan, plot: Plot) -> None:
+def _draw_span(axes: Any, span: PlotSpan, plot: Plot) -> None:
     is_first = next(other for other in plot.spans if other.name == span.name) is span
     label = span.name if is_first else "_again"
     shade = axes.axhspan if span.across else axes.axvspan
@@ -369,11 +375,11 @@ def _span(axes: Any, span: PlotSpan, plot: Plot) -> None:
         )
 
 
-def _map(axes: Any, plot: Plot) -> None:
+def _draw_map(axes: Any, plot: Plot) -> None:
     from matplotlib.colors import ListedColormap
 
     axes.grid(False)
-    x, y = _places(plot.grid_x), _places(plot.grid_y)
+    x, y = _coordinates(plot.grid_x), _coordinates(plot.grid_y)
     options: dict[str, Any] = {"shading": "nearest", "rasterized": True}
     if plot.class_grid:
         values = np.array([_numbers(row) for row in plot.class_grid])
@@ -384,10 +390,10 @@ def _map(axes: Any, plot: Plot) -> None:
     if plot.grid:
         values = np.array([_numbers(row) for row in plot.grid])
         low, high = plot.grid_range or (None, None)
-        shown = axes.pcolormesh(x, y, values, cmap="viridis", vmin=low, vmax=high, **options)
+        image = axes.pcolormesh(x, y, values, cmap="viridis", vmin=low, vmax=high, **options)
         finite = values[np.isfinite(values)]
         if finite.size:
-            bar = axes.figure.colorbar(shown, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
+            bar = axes.figure.colorbar(image, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
             bar.set_label(plot.grid_name, fontsize=SMALL, color=TEXT)
             bar.ax.tick_params(labelsize=SMALL)
         if plot.contours and finite.size and np.ptp(finite) > 0:
@@ -396,14 +402,14 @@ def _map(axes: Any, plot: Plot) -> None:
             axes.clabel(lines, fontsize=SMALL - 1.5, fmt="%.3g", manual=points)
 
 
-def _places(values: Sequence[Any]) -> np.ndarray:
+def _coordinates(values: Sequence[Any]) -> np.ndarray:
     """Return numbers as they are, and texts as their positions 0, 1, ..."""
     if any(isinstance(value, str) for value in values):
         return np.arange(float(len(values)))
     return _numbers(values)
 
 
-def _name_rows(axes: Any, plot: Plot) -> None:
+def _set_names_of_map(axes: Any, plot: Plot) -> None:
     """Put texts at the axes of a map."""
     for axis, values in ((axes.xaxis, plot.grid_x), (axes.yaxis, plot.grid_y)):
         if any(isinstance(value, str) for value in values):
@@ -422,18 +428,18 @@ def _label_points(lines: Any, x: np.ndarray, y: np.ndarray) -> list[tuple[float,
     points = []
     for segments in lines.allsegs:
         vertices = np.concatenate([*segments, np.empty((0, 2))])
-        share = (vertices - low) / span
-        inside = np.minimum(share, 1.0 - share).min(axis=1, initial=1.0)
-        if len(vertices) and inside.max() > LABEL_MARGIN:
-            points.append(tuple(vertices[inside.argmax()]))
+        fraction = (vertices - low) / span
+        edge_distance = np.minimum(fraction, 1.0 - fraction).min(axis=1, initial=1.0)
+        if len(vertices) and edge_distance.max() > LABEL_MARGIN:
+            points.append(tuple(vertices[edge_distance.argmax()]))
     return points
 
 
-def _polar(axes: Any, plot: Plot) -> None:
+def _draw_polar(axes: Any, plot: Plot) -> None:
     """Draw deviations from a circle; the center of the plot is the lower limit of y."""
     low, high = plot.y_range
-    for trace, look in zip(plot.traces, appearances(plot), strict=True):
-        style = _style(look) | {"label": trace.name}
+    for trace, appearance in zip(plot.traces, appearances(plot), strict=True):
+        style = _style(appearance) | {"label": trace.name}
         axes.plot(np.radians(_numbers(trace.x)), _numbers(trace.y), **style)
     axes.set_ylim(low, high)
     ring = round_down(0.8 * high)
@@ -445,7 +451,7 @@ def _polar(axes: Any, plot: Plot) -> None:
     axes.tick_params(labelsize=SMALL, labelcolor=TEXT)
     axes.grid(color=FAINT, linewidth=0.5)
     axes.spines["polar"].set_visible(False)
-    _legend(axes, plot)
+    _add_legend(axes, plot)
 
 
 def round_down(value: float) -> float:
@@ -454,44 +460,46 @@ def round_down(value: float) -> float:
     return float(max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-12)))
 
 
-def _axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
+def _set_axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
     value_axis, other = (axes.xaxis, axes.yaxis) if plot.sideways else (axes.yaxis, axes.xaxis)
-    below = plot.y if plot.sideways else plot.x
-    axes.set_xlabel(below, fontsize=SMALL, color=TEXT, parse_math=False)
+    x_label = plot.y if plot.sideways else plot.x
+    axes.set_xlabel(x_label, fontsize=SMALL, color=TEXT, parse_math=False)
     y_label = plot.x if plot.sideways else plot.y
     axes.set_ylabel(y_label, fontsize=SMALL, color=TEXT, parse_math=False)
     for axis in (axes.xaxis, axes.yaxis):
         axis.offsetText.set_fontsize(SMALL)
     if plot.log_x:
-        _logarithmic(other)
+        _set_logarithmic(other)
     if plot.log_y:
-        _logarithmic(value_axis)
+        _set_logarithmic(value_axis)
         if any(trace.style == "bars" for trace in plot.traces):
             _start_at_a_decade(value_axis)
     if names:
-        labels = [str(name)[:MAX_NAME] for name in names]
+        labels = [str(name)[:MAX_NAME_LENGTH] for name in names]
         other.set_ticks(np.arange(len(names)), labels, fontsize=SMALL, parse_math=False)
         low, high = -0.6, len(names) - 0.4
-        (axes.set_ylim if plot.sideways else axes.set_xlim)(
-            *((high, low) if plot.sideways else (low, high))
-        )
-    _name_rows(axes, plot)
+        if plot.sideways:
+            axes.set_ylim(high, low)  # from the top downwards
+        else:
+            axes.set_xlim(low, high)
+    _set_names_of_map(axes, plot)
     if len(plot.y_range) == 2 and plot.y_range[0] < plot.y_range[1]:
-        (axes.set_xlim if plot.sideways else axes.set_ylim)(*plot.y_range)
+        set_limits = axes.set_xlim if plot.sideways else axes.set_ylim
+        set_limits(*plot.y_range)
     if plot.equal:
         axes.set_aspect("equal", adjustable="box" if plot.grid else "datalim")
-    if {trace.style for trace in plot.traces} <= FULL_WIDTH and not (names or plot.equal):
-        _full_width(axes, plot)
+    if {trace.style for trace in plot.traces} <= FULL_WIDTH_STYLES and not (names or plot.equal):
+        _remove_x_margins(axes, plot)
 
 
-def _full_width(axes: Any, plot: Plot) -> None:
+def _remove_x_margins(axes: Any, plot: Plot) -> None:
     """Set the range of x to the range of the lines, without margins."""
     x = _all_numbers(plot, "x")
     if x.size and np.ptp(x) > 0:
         axes.set_xlim(x.min(), x.max())
 
 
-def _logarithmic(axis: Any) -> None:
+def _set_logarithmic(axis: Any) -> None:
     """Make an axis logarithmic; over few decades its ticks are plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -518,7 +526,7 @@ def _legend_columns(names: Sequence[str]) -> int:
     return min(max(LEGEND_CHARACTERS // longest, 1), LEGEND_COLUMNS)
 
 
-def _legend(axes: Any, plot: Plot) -> None:
+def _add_legend(axes: Any, plot: Plot) -> None:
     """Place a legend outside the axes: to the right of lines, below maps."""
     from matplotlib.patches import Patch
     from matplotlib.transforms import ScaledTranslation

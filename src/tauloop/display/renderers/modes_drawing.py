@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tauloop.common.counts import counted
 from tauloop.common.errors import PoseError
 from tauloop.display.palette import NORMAL, RESIDUAL, SMALL, TEXT
 from tauloop.display.renderers.figure_style import blank
@@ -14,8 +15,10 @@ from tauloop.kinematics.modes.modes import Mode, Modes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Maximum number of panels, and number of panels in a row.
-MAX_PANELS, IN_A_ROW = 12, 4
+#: Maximum number of panels.
+MAX_PANELS = 12
+#: Maximum number of panels in a row.
+PANELS_PER_ROW = 4
 #: Zoom of the machines in their panels, which leaves room for the labels of the axes.
 ZOOM = 0.82
 
@@ -38,17 +41,17 @@ def modes_figure(modes: Modes) -> Figure:
     shown = min(len(modes.modes), MAX_PANELS)
     geometry = machine_shape(modes.model).at(modes.q[:shown])
     plane = geometry.plane
-    columns = min(IN_A_ROW, shown)
+    columns = min(PANELS_PER_ROW, shown)
     rows = -(-shown // columns)
     figure = blank(3.3 * columns, 3.8 * rows + 0.7, layout="constrained")
     low, high = geometry.extent
-    middle, half = (low + high) / 2, 0.52 * geometry.size
+    middle = (low + high) / 2
+    half_edge = 0.52 * geometry.size
+    projection = {"projection": "3d"} if len(plane) == 3 else {}
     for i in range(shown):
-        axes: Any = figure.add_subplot(
-            rows, columns, i + 1, **({"projection": "3d"} if len(plane) == 3 else {})
-        )
+        axes: Any = figure.add_subplot(rows, columns, i + 1, **projection)
         draw_machine(axes, geometry, i, plane)
-        frame(axes, middle, half, plane, zoom=ZOOM)
+        frame(axes, middle, half_edge, plane, zoom=ZOOM)
         axes.set_title(
             _title(i, modes.modes[i]),
             fontsize=SMALL,
@@ -56,11 +59,9 @@ def modes_figure(modes: Modes) -> Figure:
         )
     kind = "assembly" if modes.entry is ACTUATORS else "working"
     count = len(modes.modes)
-    more = f", the first {shown}" if count > shown else ""
-    figure.suptitle(
-        f"{modes.machine}: {count} {kind} mode{'' if count == 1 else 's'}{more}",
-        fontsize=NORMAL + 1,
-    )
+    note = f", the first {shown}" if count > shown else ""
+    title = f"{modes.machine}: {counted(count, f'{kind} mode')}{note}"
+    figure.suptitle(title, fontsize=NORMAL + 1)
     return figure
 
 
@@ -68,14 +69,12 @@ def _title(number: int, mode: Mode) -> str:
     """Return number, condition, and relation to reference and limits, in short lines."""
     condition = "singular" if mode.is_singular else f"condition {mode.condition:.3g}"
     lines = [f"mode {number + 1}: {condition}"]
-    lines += ["reached from the reference"] if mode.is_reference else []
-    beyond = [item.coordinate for item in mode.beyond]
-    if beyond:
-        lines.append(
-            "beyond limits: "
-            + beyond[0]
-            + (f" and {len(beyond) - 1} more" if len(beyond) > 1 else "")
-        )
+    if mode.is_reference:
+        lines.append("reached from the reference")
+    coordinates = [item.coordinate for item in mode.beyond]
+    if coordinates:
+        others = f" and {len(coordinates) - 1} more" if len(coordinates) > 1 else ""
+        lines.append(f"beyond limits: {coordinates[0]}{others}")
     else:
         lines.append("within its limits")
     return "\n".join(lines)

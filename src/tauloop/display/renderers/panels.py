@@ -56,25 +56,25 @@ def plot(
     """
     if not names and axes is None:
         for part in parts_of(result):
-            drawn = part.figure(result)
-            if drawn is not None:
-                return _shown(drawn)
+            figure = part.figure(result)
+            if figure is not None:
+                return _register(figure)
     plots = quantity_plots(result, names)
     if axes is None:
-        return _shown(plots_figure(result_title(result), plots))
-    chosen = list(axes) if isinstance(axes, Sequence | np.ndarray) else [axes]
-    if not all(hasattr(item, "plot") for item in chosen):
+        return _register(plots_figure(result_title(result), plots))
+    panels_axes = list(axes) if isinstance(axes, Sequence | np.ndarray) else [axes]
+    if not all(hasattr(item, "plot") for item in panels_axes):
         raise InputError.of("axes", f"are {axes!r:.80}", "give Axes of Matplotlib")
-    if len(chosen) != len(plots):
-        panels = counted(len(plots), "panel")
-        what = f"are {len(chosen)} for {panels}: {'; '.join(each.y for each in plots)}"
+    if len(panels_axes) != len(plots):
+        count_text = counted(len(plots), "panel")
+        what = f"are {len(panels_axes)} for {count_text}: {'; '.join(panel.y for panel in plots)}"
         raise InputError.of("axes", what, "give one for each panel, or name fewer quantities")
-    for each, place in zip(plots, chosen, strict=True):
-        draw_plot(place, each)
-    return tuple(chosen)
+    for panel, panel_axes in zip(plots, panels_axes, strict=True):
+        draw_plot(panel_axes, panel)
+    return tuple(panels_axes)
 
 
-def _shown(figure: Figure) -> tuple[Axes, ...]:
+def _register(figure: Figure) -> tuple[Axes, ...]:
     """Register a figure with pyplot, so that notebooks show it, and return its axes."""
     from matplotlib import pyplot
 

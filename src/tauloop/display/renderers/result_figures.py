@@ -41,15 +41,15 @@ def workspace_figure(workspace: Workspace, measure: str = "parallel") -> Figure:
 
 def steps_figure(*steps: DriveStep) -> Figure:
     """Return a figure of step responses, one column for each, with the same scales."""
-    plots: list[list[Plot]] = []
-    texts: list[Paragraph] = []
+    columns: list[list[Plot]] = []
+    paragraphs: list[Paragraph] = []
     for step in steps:
         pieces = list(step_plots(step, *steps))
-        plots.append([piece for piece in pieces if isinstance(piece, Plot)])
-        texts += [piece for piece in pieces if isinstance(piece, Paragraph)]
-    in_rows = [plot for row in zip(*plots, strict=False) for plot in row]
+        columns.append([piece for piece in pieces if isinstance(piece, Plot)])
+        paragraphs += [piece for piece in pieces if isinstance(piece, Paragraph)]
+    plots_by_row = [plot for row in zip(*columns, strict=False) for plot in row]
     title = f"Step of {' and '.join(step.line.name for step in steps)}"
-    return plots_figure(title, [*texts, *in_rows], len(steps) if len(steps) > 1 else None)
+    return plots_figure(title, [*paragraphs, *plots_by_row], len(steps) if len(steps) > 1 else None)
 
 
 def play_figure(play: PlayMap, title: str) -> Figure:

@@ -24,7 +24,7 @@ STYLES = {
 def printed_paragraph(text: str, tone: str) -> RenderableType:
     """Return a paragraph for Rich; see `tauloop.display.Paragraph`."""
     printed = Text(text, style=STYLES.get(tone, ""))
-    if tone == "code":  # copied as it is
+    if tone == "code":  # lines stay whole, so that users can copy them
         printed.no_wrap, printed.overflow = True, "ignore"
     return printed
 
@@ -69,9 +69,9 @@ class FittingTable(RichTable):
         cells = [[column.header, *column.cells] for column in self.columns]
         widths, min_widths = [], []
         for column, texts in zip(self.columns, cells, strict=True):
-            sizes = [Measurement.get(console, options, text) for text in texts]
-            widths.append(max(size.maximum for size in sizes) + gap)
-            longest_word = max(size.minimum for size in sizes) + gap
+            measured = [Measurement.get(console, options, text) for text in texts]
+            widths.append(max(width.maximum for width in measured) + gap)
+            longest_word = max(width.minimum for width in measured) + gap
             min_widths.append(widths[-1] if column.no_wrap else longest_word)
         if sum(min_widths) - gap > options.max_width:
             yield from self._list(console, options)
@@ -81,7 +81,7 @@ class FittingTable(RichTable):
             widths[max(shrinkable, key=widths.__getitem__)] -= 1
         for column, width in zip(self.columns, widths, strict=True):
             column.width = width - gap
-        title, self.title = self.title, None  # it may be wider than the table
+        title, self.title = self.title, None  # the title may be wider than the table
         if title:
             yield Text(str(title), style="table.title")
         try:
@@ -99,11 +99,11 @@ class FittingTable(RichTable):
         rows = list(zip(*(column.cells for column in self.columns), strict=True))
         row_widths: list[int] = []
         for texts in rows:
-            sizes = [Measurement.get(console, options, text).maximum for text in texts]
-            row_widths.append(2 + max(sizes))
-        room = options.max_width - max(head.cell_len for head in heads)
+            cell_widths = [Measurement.get(console, options, text).maximum for text in texts]
+            row_widths.append(2 + max(cell_widths))
+        available_width = options.max_width - max(head.cell_len for head in heads)
         while rows:
-            count = max(sum(total <= room for total in accumulate(row_widths)), 1)
+            count = max(sum(total <= available_width for total in accumulate(row_widths)), 1)
             cells = RichTable.grid(padding=(0, 2, 0, 0))
             cells.add_column(no_wrap=True)
             for _ in range(count):

@@ -170,23 +170,24 @@ def _cells(
     row_units = [str(unit) for unit in frame[unit_column]] if unit_column in frame else []
     names = [str(name) for name in frame.columns if name != unit_column]
     _check(columns, names, digits)
-    shown = list(columns) or [name for name in names if name != _DEVIATION or _VALUE not in names]
-    scales = _Scales(units)
+    default_names = [name for name in names if name != _DEVIATION or _VALUE not in names]
+    shown_names = list(columns) or default_names
+    display_units = _DisplayUnits(units)
     heads: list[_Head] = []
-    filled: list[Iterable[_Cell]] = []
-    for name in (*indices, *shown):
+    column_cells: list[Iterable[_Cell]] = []
+    for name in (*indices, *shown_names):
         values = frame.index.get_level_values(name) if name in indices else frame[name]
         unit = str(data[name].attrs.get("units", "")) if name in data else ""
         column_units = [unit] * len(frame) if unit or not row_units else row_units
-        factors = [scales.factor(row_unit) for row_unit in column_units]
+        factors = [display_units.factor(row_unit) for row_unit in column_units]
         has_deviations = name == _VALUE and _DEVIATION in frame
         deviations = frame[_DEVIATION] if has_deviations else [math.nan] * len(frame)
-        heads.append((name, scales.shown(unit)))
-        filled.append(_column(values, deviations, factors, digits))
+        heads.append((name, display_units.shown(unit)))
+        column_cells.append(_column(values, deviations, factors, digits))
     if row_units:
         heads.append(("unit", ""))
-        filled.append([_Unit(scales.shown(unit)) for unit in row_units])
-    return heads, [list(row) for row in zip(*filled, strict=True)]
+        column_cells.append([_Unit(display_units.shown(unit)) for unit in row_units])
+    return heads, [list(row) for row in zip(*column_cells, strict=True)]
 
 
 def _check(columns: Sequence[str], names: Sequence[str], digits: int) -> None:
@@ -201,7 +202,7 @@ def _check(columns: Sequence[str], names: Sequence[str], digits: int) -> None:
     InputError.raise_if_any(problems)
 
 
-class _Scales:
+class _DisplayUnits:
     """Conversion from SI units to displayed units."""
 
     def __init__(self, units: Mapping[str, str]) -> None:
@@ -245,6 +246,7 @@ def _number(value: float, deviation: float, digits: int) -> _Cell:
 
     A number without a finite positive deviation has `digits` significant digits.
     """
+    # `last_digit` is the decimal exponent of the last digit.
     if math.isnan(value):
         return ""
     if math.isinf(value):
@@ -252,16 +254,18 @@ def _number(value: float, deviation: float, digits: int) -> _Cell:
     has_deviation = math.isfinite(deviation) and deviation > 0
     if has_deviation:
         exponent = _exponent(max(abs(value), deviation), digits)
-        last = _exponent(deviation, _DEVIATION_DIGITS) - _DEVIATION_DIGITS + 1
+        last_digit = _exponent(deviation, _DEVIATION_DIGITS) - _DEVIATION_DIGITS + 1
     else:
         exponent = _exponent(abs(value), digits)
-        last = exponent - digits + 1
-    is_plain = _MIN_EXPONENT <= exponent < _MAX_EXPONENT and last <= 0
+        last_digit = exponent - digits + 1
+    is_plain = _MIN_EXPONENT <= exponent < _MAX_EXPONENT and last_digit <= 0
     power = 0 if is_plain else exponent
-    decimals = max(0, power - last)
+    decimals = max(0, power - last_digit)
     scale = 10.0**-power
     if not has_deviation:
-        return _Number(value=_trimmed(f"{value * scale:.{decimals}f}"), exponent=power)
+        return _Number(
+            value=_without_trailing_zeros(f"{value * scale:.{decimals}f}"), exponent=power
+        )
     return _Number(
         value=f"{value * scale:.{decimals}f}",
         deviation=f"{deviation * scale:.{decimals}f}",
@@ -269,15 +273,15 @@ def _number(value: float, deviation: float, digits: int) -> _Cell:
     )
 
 
-def _exponent(size: float, digits: int) -> int:
+def _exponent(magnitude: float, digits: int) -> int:
     """Return the decimal exponent of a number after rounding to significant digits; 0 for zero."""
-    return int(f"{size:.{digits - 1}e}".partition("e")[2])
+    return int(f"{magnitude:.{digits - 1}e}".partition("e")[2])
 
 
-def _trimmed(text: str) -> str:
+def _without_trailing_zeros(text: str) -> str:
     """Return the digits of a number without trailing zeros after the decimal point."""
-    trimmed = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if trimmed == "-0" else trimmed
+    digits = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if digits == "-0" else digits
 
 
 def _text(value: Any) -> str:

@@ -23,7 +23,7 @@ from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.processes import available_memory, lifeline
 from tauloop.common.files import temporary_files_reported, temporary_folder
 from tauloop.common.keywords import keywords
-from tauloop.common.plain import OMITTED, json_keys, stated
+from tauloop.common.plain import OMITTED, json_keys, none_if_empty
 from tauloop.common.records import dataclass
 from tauloop.common.result import Result, diagnostic, provenance
 from tauloop.export.hil.options import PlantOptions
@@ -68,7 +68,7 @@ class PlantRun(Result):
     times: Mapping[str, Mapping[str, float]]
     allowed: Mapping[str, str]
     digest: str
-    failure: str = field(metadata=json_keys(summary=stated))
+    failure: str = field(metadata=json_keys(summary=none_if_empty))
     names: tuple[str, ...] = field(metadata=OMITTED)
     units: tuple[str, ...] = field(metadata=OMITTED)
     log: np.ndarray | None = field(repr=False, metadata=OMITTED)

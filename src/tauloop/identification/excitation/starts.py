@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tauloop.common.execution.processes import process_begins
+from tauloop.common.execution.processes import prepare_worker
 from tauloop.common.records import dataclass
 from tauloop.identification.excitation.criteria import ExcitationCriterion
 from tauloop.identification.excitation.problem import ExcitationProblem, ExcitationTask
@@ -171,7 +171,7 @@ def _solve_in_parallel(
 
 def _run_worker(work: Work, stop: Any, answers: Any) -> None:
     """Run one worker's starts in this process."""
-    process_begins()
+    prepare_worker()
     problem = ExcitationProblem(work.mechanism, work.task, work.before)
     solve = _solver(problem, work)
     for number, start in work.starts:

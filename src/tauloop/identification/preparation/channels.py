@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.counts import counted
 from tauloop.common.errors import IdentificationError, InputError, Problem, Problems
-from tauloop.common.plain import OMITTED, PlainData, json_keys, stated
+from tauloop.common.plain import OMITTED, PlainData, json_keys, none_if_empty
 from tauloop.common.records import dataclass
 from tauloop.identification.chosen import chosen_estimator
 from tauloop.identification.options import IdentificationOptions
@@ -49,7 +49,7 @@ class Channels(PlainData):
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), metadata=OMITTED)
     chosen: tuple[PreparationChoice, ...] = field(
-        default=(), metadata=json_keys(optional=True, summary=stated)
+        default=(), metadata=json_keys(optional=True, summary=none_if_empty)
     )
 
 

@@ -24,7 +24,7 @@ CONTROLLERS = Registry[type[Controller]](
         "computed-torque": ComputedTorque,
         "predictive": PredictiveTracking,
     },
-    of_class=True,
+    holds_classes=True,
 )
 #: Names of built-in controllers that run entirely in machine code.
-COMPILED = tuple(name for name, law in CONTROLLERS.own.items() if issubclass(law, CompiledLaw))
+COMPILED = tuple(name for name, law in CONTROLLERS.builtin.items() if issubclass(law, CompiledLaw))

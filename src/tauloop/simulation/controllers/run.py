@@ -23,7 +23,7 @@ from tauloop.common.errors import (
     solving,
 )
 from tauloop.common.names.deprecated import old_attribute
-from tauloop.common.plain import OMITTED, in_json, json_keys, stated
+from tauloop.common.plain import OMITTED, in_json, json_keys, none_if_empty
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, Provenance, Result, diagnostic, provenance
 from tauloop.compiler import State
@@ -114,7 +114,7 @@ class ControlledMotion(Result):
     )
     tool_error: np.ndarray = field(metadata=OMITTED | quantity_over("time", unit="m"))
     turn_error: np.ndarray = field(metadata=OMITTED | quantity_over("time", unit="rad"))
-    end: str = field(metadata=json_keys(summary=stated))
+    end: str = field(metadata=json_keys(summary=none_if_empty))
     occurrences: tuple[Occurrence, ...] = field(metadata=json_keys("events"))
     model: Model = field(repr=False, metadata=OMITTED)
     sensitivities: xr.Dataset | None = field(

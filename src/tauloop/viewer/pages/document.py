@@ -1,4 +1,4 @@
-"""HTML pages of sections with pieces: one file without outside content, with all names escaped.
+"""HTML pages of results: one file without external content, with all names escaped.
 
 The standard library builds and writes a tree of elements, and escapes all text. Data of plots are
 in JSON scripts, in which no text can end the script early.
@@ -36,9 +36,9 @@ from tauloop.viewer.pages.scenes import scene_page
 
 #: Content security policy: a page and its frames cannot fetch content from outside.
 CONTENT_POLICY = "default-src data: blob: 'unsafe-inline' 'unsafe-eval'"
-#: Tables with a longer cell (characters) show their rows as blocks on a narrow screen.
+#: Length of a cell, characters, above which a table shows its rows as blocks on a narrow screen.
 LONG_CELL = 48
-#: Number of characters in a line on a phone, with a gap of two after each column.
+#: Number of characters in a line on a phone, including a gap of two after each column.
 NARROW_SCREEN = 40
 #: Headings of the reasons for doubt, and of the provenance of a section.
 DOUBTS_HEADING = "Reasons for doubt"
@@ -70,7 +70,7 @@ def write_page(
     cards: Iterable[Card] = (),
     progress: Progress | None = None,
 ) -> Path:
-    """Write a page. It is first written to a temporary file, which is then renamed.
+    """Write an HTML page, through a temporary file that is renamed at the end.
 
     Args:
         path: the file.
@@ -98,23 +98,23 @@ def write_page(
     add(head, "title", title)
     add(head, "style", _resource("page.css"))
     body = add(html, "body")
-    lines = list(introduction)
-    if len(records) != 1 or lines:
+    paragraphs = list(introduction)
+    if len(records) != 1 or paragraphs:
         add(body, "h1", title)
-    for text in lines:
+    for text in paragraphs:
         add(body, "p", text)
     if len(records) > 1:
         links = add(add(body, "nav"), "ul")
-        for number, shown in enumerate(records):
+        for number, record in enumerate(records):
             item = add(links, "li")
-            add(item, "a", shown.title, href=f"#{number}")
-            add(item, "span", shown.status, class_=f"status {shown.status}")
-    stages = Stages(progress, 1 + sum(len(shown.pieces) for shown in records))
-    for number, shown in enumerate(records):
-        heading = "" if len(records) == 1 and lines else shown.title
-        _section(body, shown, str(number), stages, heading, () if number else cards)
-    if any(isinstance(piece, Plot) for shown in records for piece in shown.pieces):
-        add(body, "script", _packed_plotly(), type="text/plain", id="plotly")
+            add(item, "a", record.title, href=f"#{number}")
+            add(item, "span", record.status, class_=f"status {record.status}")
+    stages = Stages(progress, 1 + sum(len(record.pieces) for record in records))
+    for number, record in enumerate(records):
+        heading = "" if len(records) == 1 and paragraphs else record.title
+        _section(body, record, str(number), stages, heading, () if number else cards)
+    if any(isinstance(piece, Plot) for record in records for piece in record.pieces):
+        add(body, "script", _compressed_plotly(), type="text/plain", id="plotly")
         add(body, "script", _resource("page.js"))
     written = write_text(
         path, "<!doctype html>\n" + ET.tostring(html, encoding="unicode", method="html") + "\n"
@@ -125,7 +125,7 @@ def write_page(
 
 def _section(
     body: ET.Element,
-    shown: PageRecord,
+    record: PageRecord,
     name: str,
     stages: Stages,
     title: str,
@@ -135,33 +135,33 @@ def _section(
     section = add(body, "section", id=name)
     if title:
         heading = add(section, "h2", title)
-        add(heading, "span", shown.status, class_=f"status {shown.status}")
-    doubts = [piece for piece in shown.pieces if _is_doubt(piece)]
-    numbers = [piece for piece in shown.pieces if isinstance(piece, KeyNumbers)]
-    scenes = [piece for piece in shown.pieces if isinstance(piece, MotionScene)]
-    plots = [piece for piece in shown.pieces if getattr(piece, "over_time", False)]
-    first = [*doubts, *numbers, *scenes, *plots]
+        add(heading, "span", record.status, class_=f"status {record.status}")
+    doubts = [piece for piece in record.pieces if _is_doubt(piece)]
+    numbers = [piece for piece in record.pieces if isinstance(piece, KeyNumbers)]
+    scenes = [piece for piece in record.pieces if isinstance(piece, MotionScene)]
+    plots = [piece for piece in record.pieces if getattr(piece, "over_time", False)]
+    placed_above = [*doubts, *numbers, *scenes, *plots]
     first_screen = add(section, "div", class_="bench" if scenes else "")
     if scenes:
-        _put(add(first_screen, "div", class_="scenes"), stages.over(scenes))
+        _add_pieces(add(first_screen, "div", class_="scenes"), stages.over(scenes))
     answers = add(first_screen, "div", class_="answers")
-    _put(answers, stages.over(numbers))
-    _write_doubts(answers, shown, list(stages.over(doubts)))
+    _add_pieces(answers, stages.over(numbers))
+    _write_doubts(answers, record, list(stages.over(doubts)))
     _write_cards(section, cards)
     if plots:
-        _put(add(section, "div", class_="plots"), stages.over(plots))
-    _put(section, stages.over(piece for piece in shown.pieces if piece not in first))
-    if shown.made:
+        _add_pieces(add(section, "div", class_="plots"), stages.over(plots))
+    _add_pieces(section, stages.over(piece for piece in record.pieces if piece not in placed_above))
+    if record.made:
         details = add(section, "details")
         add(details, "summary", PROVENANCE_HEADING)
-        _put(add(details, "div", class_="made"), shown.made)
+        _add_pieces(add(details, "div", class_="made"), record.made)
 
 
 def _is_doubt(piece: Piece) -> bool:
     return isinstance(piece, Paragraph) and piece.tone == "doubtful"
 
 
-def _write_doubts(parent: ET.Element, shown: PageRecord, doubts: Sequence[Piece]) -> None:
+def _write_doubts(parent: ET.Element, record: PageRecord, doubts: Sequence[Piece]) -> None:
     """Write the reasons for doubt, or that all diagnostics are within their limits."""
     texts = [piece.text for piece in doubts if isinstance(piece, Paragraph)]
     lines = [text for text in texts if not text.startswith("status: ")]
@@ -171,13 +171,13 @@ def _write_doubts(parent: ET.Element, shown: PageRecord, doubts: Sequence[Piece]
         items = add(careful, "ul")
         for line in lines:
             add(items, "li", line.removeprefix("doubtful: "))
-    elif shown.status == "ok" and _has_passed(shown):
+    elif record.status == "ok" and _has_passed(record):
         add(parent, "p", NO_DOUBTS, class_="fine")
 
 
-def _has_passed(shown: PageRecord) -> bool:
+def _has_passed(record: PageRecord) -> bool:
     """Return whether a listed diagnostic has limits and is within them."""
-    tables = [piece for piece in shown.made if isinstance(piece, Table)]
+    tables = [piece for piece in record.made if isinstance(piece, Table)]
     return any(row[-1] == "good" for table in tables if table.cells for row in table.cells)
 
 
@@ -191,7 +191,7 @@ def _write_cards(parent: ET.Element, cards: Iterable[Card]) -> None:
         add(add(box, "pre"), "code", card.command)
 
 
-def _put(parent: ET.Element, pieces: Iterable[Piece]) -> None:
+def _add_pieces(parent: ET.Element, pieces: Iterable[Piece]) -> None:
     """Add pieces one after the other; adjacent plots share a row if there is room."""
     row: ET.Element | None = None
     for piece in pieces:
@@ -269,7 +269,7 @@ def _width(column: Iterable[str]) -> int:
 
 
 def _in_one_line(head: str) -> str:
-    """Return a head of a table without the line breaks for the terminal."""
+    """Return the head of a column without the line breaks for the terminal."""
     return " ".join(head.replace("-\n", "").split())
 
 
@@ -319,7 +319,7 @@ def _inside_script(data: Any) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _packed_plotly() -> str:
+def _compressed_plotly() -> str:
     """Return the code of plotly.js, compressed from 4.8 MB to 1.9 MB; browsers decompress it."""
     if find_spec("plotly") is None:
         raise EngineError.of("plotly", "is not installed", "pip install 'tauloop[report]'")
@@ -334,7 +334,7 @@ def _resource(name: str) -> str:
 def add(
     parent: ET.Element, tag: str, text: str = "", *, class_: str = "", **attributes: str
 ) -> ET.Element:
-    """Append a new element with a text to a parent element, and return it."""
+    """Append a new element with a text to a parent element, and return the new element."""
     element = ET.SubElement(parent, tag, attributes | ({"class": class_} if class_ else {}))
     element.text = text
     return element

@@ -15,27 +15,30 @@ from tauloop.display.renderers.appearance import Appearance, appearances
 PIXELS = 4 / 3
 _MARKERS = {"plus": "cross-thin", "triangle-down": "triangle-down"}
 
-#: Height of a plot, and of one row of names in a sideways plot, pixels.
-FIGURE_HEIGHT, ROW_HEIGHT = 290, 22
-#: Numbers of decades of a logarithmic axis: from the first on, only 1, 2 and 5 have labels; from
-#: the second on, only powers of ten.
-MIN_SPARSE_DECADES, FEW_DECADES = 0.7, 2.5
+#: Height of a plot, pixels.
+FIGURE_HEIGHT = 290
+#: Height of one row of names in a sideways plot, pixels.
+ROW_HEIGHT = 22
+#: Number of decades of a logarithmic axis from which on only the digits 1, 2 and 5 have labels.
+MIN_SPARSE_DECADES = 0.7
+#: Number of decades of a logarithmic axis from which on only powers of ten have labels.
+FEW_DECADES = 2.5
 
 
 def figure(plot: Plot) -> dict[str, Any]:
     """Return the data and the layout of a plot for Plotly."""
     data = [*_maps(plot)]
-    for trace, look in zip(plot.traces, appearances(plot), strict=True):
+    for trace, appearance in zip(plot.traces, appearances(plot), strict=True):
         if trace.style == "band" and trace.deviation:
-            data.append(_band(trace, look))
-        data.append(_trace(trace, look, plot))
+            data.append(_band(trace, appearance))
+        data.append(_trace(trace, appearance, plot))
     data += [_class_entry(item.name, item.color) for item in plot.classes]
     layout = _layout(plot)
-    layout["showlegend"] = _entries(plot) > 1
+    layout["showlegend"] = _legend_entries(plot) > 1
     return {"data": data, "layout": layout}
 
 
-def _entries(plot: Plot) -> int:
+def _legend_entries(plot: Plot) -> int:
     """Return the number of entries of a plot's legend."""
     spans = {span.name for span in plot.spans}
     return len(plot.traces) + len(plot.classes) + len(spans)
@@ -122,10 +125,14 @@ def _axis(title: str, is_log: bool) -> dict[str, Any]:
     }
 
 
-def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
+def _trace(trace: PlotTrace, appearance: Appearance, plot: Plot) -> dict[str, Any]:
     texts = _texts(trace.x)
-    across, up = (trace.y, texts) if plot.sideways else (texts, trace.y)
-    base: dict[str, Any] = {"name": _text(trace.name), "x": list(across), "y": list(up)}
+    horizontal, vertical = (trace.y, texts) if plot.sideways else (texts, trace.y)
+    base: dict[str, Any] = {
+        "name": _text(trace.name),
+        "x": list(horizontal),
+        "y": list(vertical),
+    }
     if plot.polar:
         base = {"name": base["name"], "theta": list(trace.x), "r": list(trace.y)}
     if trace.deviation and trace.style != "band":
@@ -134,40 +141,40 @@ def _trace(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
             "array": list(trace.deviation),
             "thickness": 1.6,
             "width": 4,
-            "color": look.color,
+            "color": appearance.color,
         }
         base["error_x" if plot.sideways else "error_y"] = bars
     if trace.labels:
         base |= {"text": [_text(label) for label in trace.labels], "textposition": "none"}
     if trace.style == "bars":
-        return base | _bars(trace, look, plot)
-    modes = (("lines", look.width > 0), ("markers", bool(look.marker)))
+        return base | _bars(trace, appearance, plot)
+    modes = (("lines", appearance.width > 0), ("markers", bool(appearance.marker)))
     drawn: dict[str, Any] = {"mode": "+".join(mode for mode, is_used in modes if is_used)}
-    if look.marker:
-        size = PIXELS * look.size
+    if appearance.marker:
+        size = PIXELS * appearance.size
         marker: dict[str, Any] = {
-            "color": look.color,
+            "color": appearance.color,
             "size": size,
-            "symbol": _MARKERS.get(look.marker, look.marker),
+            "symbol": _MARKERS.get(appearance.marker, appearance.marker),
         }
-        if look.marker == "plus":
-            marker["line"] = {"color": look.color, "width": 2}
+        if appearance.marker == "plus":
+            marker["line"] = {"color": appearance.color, "width": 2}
         drawn["marker"] = marker
-    if look.width:
+    if appearance.width:
         shape = {"shape": "hv"} if trace.style == "step" else {}
-        width = PIXELS * look.width
-        drawn["line"] = {"color": look.color, "width": width, "dash": look.dash} | shape
-    if look.opacity < 1:
-        drawn["opacity"] = look.opacity
+        width = PIXELS * appearance.width
+        drawn["line"] = {"color": appearance.color, "width": width, "dash": appearance.dash} | shape
+    if appearance.opacity < 1:
+        drawn["opacity"] = appearance.opacity
     trace_type = "scatterpolar" if plot.polar else "scatter"
     return base | {"type": trace_type, "connectgaps": False, **drawn}
 
 
-def _bars(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
+def _bars(trace: PlotTrace, appearance: Appearance, plot: Plot) -> dict[str, Any]:
     bars: dict[str, Any] = {
         "type": "bar",
         "orientation": "h" if plot.sideways else "v",
-        "marker": {"color": look.color, "line": {"color": "#fff", "width": 1}},
+        "marker": {"color": appearance.color, "line": {"color": "#fff", "width": 1}},
     }
     if trace.base:
         ends = zip(trace.y, trace.base, strict=True)
@@ -176,7 +183,7 @@ def _bars(trace: PlotTrace, look: Appearance, plot: Plot) -> dict[str, Any]:
     return bars
 
 
-def _band(trace: PlotTrace, look: Appearance) -> dict[str, Any]:
+def _band(trace: PlotTrace, appearance: Appearance) -> dict[str, Any]:
     """Return the area between the values plus and minus their deviations."""
     points = [
         (x, y, half)
@@ -192,9 +199,9 @@ def _band(trace: PlotTrace, look: Appearance) -> dict[str, Any]:
         "x": [*x, *reversed(x)],
         "y": [*upper, *reversed(lower)],
         "mode": "lines",
-        "line": {"width": 0, "color": look.color},
+        "line": {"width": 0, "color": appearance.color},
         "fill": "toself",
-        "fillcolor": _transparent(look.color, 0.25),
+        "fillcolor": _transparent(appearance.color, 0.25),
         "showlegend": False,
         "hoverinfo": "skip",
     }
@@ -207,7 +214,7 @@ def _transparent(color: str, opacity: float) -> str:
 
 def _shapes(spans: tuple[PlotSpan, ...]) -> Iterator[dict[str, Any]]:
     """Yield the shaded ranges; the first of each name has an entry in the legend."""
-    named = set[str]()
+    names = set[str]()
     for span in spans:
         value, other = ("y", "x") if span.across else ("x", "y")
         yield {
@@ -222,10 +229,10 @@ def _shapes(spans: tuple[PlotSpan, ...]) -> Iterator[dict[str, Any]]:
             "opacity": span.opacity,
             "line": {"width": 0},
             "name": _text(span.name),
-            "showlegend": span.name not in named,
+            "showlegend": span.name not in names,
             "legendgroup": _text(span.name),
         }
-        named.add(span.name)
+        names.add(span.name)
 
 
 def _annotation(span: PlotSpan) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from tauloop.viewer.pages.document import Card, write_page
 
 #: Sizes of the tour that are tried, as fractions of the distance from the reference pose to the
 #: limits.
-TOUR_SHARES = (0.7, 0.4, 0.2, 0.1)
+TOUR_SIZES = (0.7, 0.4, 0.2, 0.1)
 #: Duration of the tour if the machine file has no limits of force or speed, s.
 DEFAULT_TOUR_TIME = 6.0
-#: Distance by which a coordinate without limits moves, rad and m.
+#: Distance by which a coordinate without limits moves, by unit.
 DEFAULT_DISTANCES = {"rad": 0.3, "m": 0.05}
 #: Corners of the tour, as fractions of the distance along up to three coordinates.
 CORNERS = np.array([[1, 0, 1], [0, 1, 0], [-1, 0, -1], [0, -1, 0]], dtype=float)
@@ -149,9 +149,9 @@ def _cards(name: str) -> tuple[Card, ...]:
 def _tour(model: Model) -> PlannedMotion:
     """Return the largest tour that the machine can run, as fast as it can."""
     error: TauloopError | None = None
-    for share in TOUR_SHARES:
+    for size_fraction in TOUR_SIZES:
         for entry in (PLATFORM, ACTUATORS):
-            corners = list(_corners(model, entry, share))
+            corners = list(_corners(model, entry, size_fraction))
             if not corners:
                 continue
             for time in (None, DEFAULT_TOUR_TIME):
@@ -171,13 +171,13 @@ def _tour(model: Model) -> PlannedMotion:
     )
 
 
-def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, float]]:
-    """Yield the points of the tour by coordinate; nothing if there are only orientations.
+def _corners(model: Model, entry: Entry, size_fraction: float) -> Iterator[dict[str, float]]:
+    """Yield the points of the tour by coordinate; none if all coordinates are quaternions.
 
     Args:
         model: the machine.
         entry: coordinates of the points: platform or actuators.
-        share: size of the tour, as a fraction of the distance to the limits.
+        size_fraction: size of the tour, as a fraction of the distance to the limits.
     """
     motion, limits = model.functions(entry), model.limits
     port, home = motion.ports.position, motion.ports.at(model.assembly.q)
@@ -185,24 +185,28 @@ def _corners(model: Model, entry: Entry, share: float) -> Iterator[dict[str, flo
         name: (low, high)
         for name, low, high in zip(limits.names, limits.lower, limits.upper, strict=True)
     }
-    free = [
+    positions = [
         i
         for i, name in enumerate(port.columns)
         if name.rpartition(".")[2] not in QUATERNION_SUFFIXES
     ]
-    chosen = sorted(free, key=lambda i: port.columns[i] not in ranges)[: CORNERS.shape[1]]
-    if not chosen:
+    moved_positions = sorted(positions, key=lambda i: port.columns[i] not in ranges)[
+        : CORNERS.shape[1]
+    ]
+    if not moved_positions:
         return
-    reach = []
-    for i in chosen:
+    distances_to_limits = []
+    for i in moved_positions:
         low, high = ranges.get(port.columns[i], (-np.inf, np.inf))
         default = DEFAULT_DISTANCES.get(port.units[i], 0.0)
         distances = [low - home[i], high - home[i]]
-        reach.append(np.nan_to_num(distances, neginf=-default, posinf=default))
+        distances_to_limits.append(np.nan_to_num(distances, neginf=-default, posinf=default))
     for corner in (*CORNERS, np.zeros(CORNERS.shape[1])):
-        if len(chosen) == 1 and not corner[0] and corner[1]:
+        if len(moved_positions) == 1 and not corner[0] and corner[1]:
             continue  # the same point as the previous one
         yield {
-            port.columns[i]: float(home[i] + share * (high if step > 0 else -low) * step)
-            for i, step, (low, high) in zip(chosen, corner, reach, strict=False)
+            port.columns[i]: float(home[i] + size_fraction * (high if step > 0 else -low) * step)
+            for i, step, (low, high) in zip(
+                moved_positions, corner, distances_to_limits, strict=False
+            )
         }

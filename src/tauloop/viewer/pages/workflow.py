@@ -54,7 +54,7 @@ class WrittenReport(Result):
     records: tuple[PageRecord, ...] = field(metadata=OMITTED)
 
     def variables(self) -> Iterator[Variable]:
-        """Yield the numbers of tables, plots and scenes of every result."""
+        """Yield the number of tables, plots and scenes of every result."""
         yield Variable(
             name="result", values=[item.title for item in self.records], over=("result",)
         )
@@ -66,19 +66,18 @@ class WrittenReport(Result):
     @in_json("results")
     def result_rows(self) -> list[dict[str, Any]]:
         """Return the contents of the page for every result."""
-        shown = self.records
         return records(
-            kind=[item.kind for item in shown],
-            title=[item.title for item in shown],
-            status=[item.status for item in shown],
-            tables=[self.titles(item, Table) for item in shown],
-            plots=[self.titles(item, Plot) for item in shown],
-            scenes=[self.titles(item, MotionScene) for item in shown],
+            kind=[item.kind for item in self.records],
+            title=[item.title for item in self.records],
+            status=[item.status for item in self.records],
+            tables=[self.titles(item, Table) for item in self.records],
+            plots=[self.titles(item, Plot) for item in self.records],
+            scenes=[self.titles(item, MotionScene) for item in self.records],
         )
 
     @staticmethod
     def titles(shown: PageRecord, kind: type[Piece]) -> list[str]:
-        """Return the headings of the tables, plots or machines of a record."""
+        """Return the headings of the tables, plots or scenes of a record."""
         return [piece.title for piece in shown.pieces if isinstance(piece, kind)]  # type: ignore[union-attr]
 
 
@@ -114,13 +113,13 @@ def write_report(
         'fall.html'
     """
     options = options or ReportOptions()
-    several = results if isinstance(results, list | tuple) else [results]
+    items = results if isinstance(results, list | tuple) else [results]
     problems, records = Problems(), list[PageRecord]()
-    for item in several:
+    for item in items:
         with problems.collecting(InputError):
             content = read_record(item) if isinstance(item, str | Path) else item
             records.append(content if isinstance(content, PageRecord) else page_record(content))
-    if not several:
+    if not items:
         problems.add("results", "there are no results", "give at least one")
     InputError.raise_if_any(problems)
     if not options.animation:

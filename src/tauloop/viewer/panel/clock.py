@@ -1,4 +1,4 @@
-"""The controls of a motion: time slider, play, loop, slow motion."""
+"""Playback controls of a motion: time slider, play, loop and speed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLAYBACK_SPEEDS = ("1/100", "1/10", "1/4", "1/2", "1", "2")
 
 
 class Clock:
-    """The controls of a motion: a time slider, play, loop and speed.
+    """Playback controls of a motion: a time slider, play, loop and speed.
 
     Attributes:
         slider: slider of the time, s.
@@ -32,19 +32,26 @@ class Clock:
             self.speed = gui.add_dropdown("speed", PLAYBACK_SPEEDS, initial_value="1")
         self.slider.on_update(lambda event: self.seek(float(event.target.value)))
 
-    def seek(self, moment: float) -> None:
-        """Show the sample nearest to a time, s."""
-        sample = self._playback.sample(moment)
+    def seek(self, time: float) -> None:
+        """Show the sample nearest to `time` (in seconds)."""
+        sample = self._playback.sample(time)
         self._viewer.show(self._playback.q[sample], sample=sample)
 
     def advance(self, elapsed: float) -> None:
-        """Advance a playing motion by a time, s; at its end it restarts or stops."""
+        """If the motion is playing, advance it by `elapsed` seconds of real time.
+
+        The time is multiplied by the chosen speed.
+
+        At its end, the motion restarts or stops.
+        """
         if not self.play.value:
             return
         numerator, _, denominator = self.speed.value.partition("/")
-        moment = self.slider.value + elapsed * float(numerator) / float(denominator or 1)
-        if moment > self._duration and not self.loop.value:
-            moment, self.play.value = self._duration, False
-        elif moment > self._duration:
-            moment %= self._duration
-        self.slider.value = float(moment)
+        speed = float(numerator) / float(denominator or 1)
+        time = self.slider.value + speed * elapsed
+        if time > self._duration and self.loop.value:
+            time %= self._duration
+        elif time > self._duration:
+            time = self._duration
+            self.play.value = False
+        self.slider.value = float(time)

@@ -1,4 +1,4 @@
-"""Controls for the contents of the scene, views and poses, and their keys."""
+"""Controls for the layers of the scene, views and poses, with keyboard shortcuts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from tauloop.viewer.panel.clock import Clock
 from tauloop.viewer.scene.overlays import Overlays
 from tauloop.viewer.stage import Stage
 
-#: Keys, and what they do; the mouse and the camera's keys are those of viser.
-HOME_KEY, RESET_KEY, FIT_KEY, PLAY_KEY = "H", "R", "F", "space"
+#: Keyboard shortcuts; viser defines those of the mouse and the camera.
+HOME_KEY = "H"
+START_KEY = "R"
+FIT_KEY = "F"
+PLAY_KEY = "space"
+#: Keyboard shortcut of each layer of the scene.
 LAYER_KEYS = {
     "labels": "L",
     "tool axes": "T",
@@ -44,15 +48,16 @@ class DisplayPanel:
         boxes: check boxes by the name of their layer.
     """
 
-    def __init__(self, viewer: Stage, clock: Clock | None, first: np.ndarray) -> None:
-        """Add the folder and the keys.
+    def __init__(self, viewer: Stage, clock: Clock | None, start_pose: np.ndarray) -> None:
+        """Add the buttons, the folders and the keyboard shortcuts.
 
         Args:
             viewer: the viewer.
             clock: controls of the motion, or None.
-            first: coordinates (n_q,) of the pose at the start.
+            start_pose: coordinates (n_q,) of the pose at which the viewer opens.
         """
-        self._viewer, self._clock, self._first = viewer, clock, np.array(first)
+        self._viewer, self._clock = viewer, clock
+        self._start_pose = np.array(start_pose)
         self._overlays = Overlays(viewer.server, viewer.model.mechanism, viewer.scene)
         gui = viewer.server.gui
         self.views = gui.add_button_group("go to", ("home pose", "start", "fit view"))
@@ -62,11 +67,11 @@ class DisplayPanel:
             "fit view": viewer.fit,
         }
         self.views.on_click(lambda event: actions[event.target.value](event.client))
-        shown = ("labels", "tool axes", "floor")
+        initial_layers = ("labels", "tool axes", "floor")
         self.boxes: dict[str, Any] = {}
         with gui.add_folder("Show", order=LAST_ORDER, expand_by_default=False):
             for name in LAYER_KEYS:
-                self.boxes[name] = gui.add_checkbox(name, name in shown)
+                self.boxes[name] = gui.add_checkbox(name, name in initial_layers)
                 self.boxes[name].on_update(self._layer_callback(name))
         with gui.add_folder("Keys and mouse", order=LAST_ORDER + 1.0, expand_by_default=False):
             gui.add_markdown(self._help())
@@ -74,19 +79,19 @@ class DisplayPanel:
 
     def go_home(self) -> None:
         """Show the reference pose of the machine file."""
-        self._stop()
+        self._pause()
         self._viewer.show(self._viewer.model.assembly.q)
 
     def go_to_start(self) -> None:
         """Show the pose at which the viewer was opened, or the start of the motion."""
-        self._stop()
+        self._pause()
         if self._clock is None:
-            self._viewer.show(self._first)
+            self._viewer.show(self._start_pose)
         else:
             self._clock.slider.value = 0.0
             self._clock.seek(0.0)
 
-    def _stop(self) -> None:
+    def _pause(self) -> None:
         if self._clock is not None:
             self._clock.play.value = False
 
@@ -122,7 +127,7 @@ class DisplayPanel:
 
     def _add_keys(self, actions: dict[str, Callable[[Any], None]]) -> None:
         gui = self._viewer.server.gui
-        keys = {"home pose": HOME_KEY, "start": RESET_KEY, "fit view": FIT_KEY}
+        keys = {"home pose": HOME_KEY, "start": START_KEY, "fit view": FIT_KEY}
         for name, key in keys.items():
             command = gui.add_command(f"Go to: {name}", hotkey=key)
             command.on_trigger(self._key_callback(actions[name]))
@@ -139,9 +144,9 @@ class DisplayPanel:
 
     def _help(self) -> str:
         """Return the keys as a table in Markdown."""
-        rows = {HOME_KEY: "home pose", RESET_KEY: "start", FIT_KEY: "fit view"}
+        rows = {HOME_KEY: "home pose", START_KEY: "start", FIT_KEY: "fit view"}
         if self._clock is not None:
-            rows["space"] = "play or pause"
+            rows[PLAY_KEY] = "play or pause"
         rows |= {key: f"show or hide {name}" for name, key in LAYER_KEYS.items()}
         lines = [f"| {key} | {text} |" for key, text in rows.items()]
         return "\n".join(["| key | |", "|---|---|", *lines]) + "\n" + CAMERA_HELP

@@ -10,10 +10,14 @@ from tauloop.common.records import dataclass
 from tauloop.equations.assembly.limits import coordinate_limits
 from tauloop.model import Model, Motion
 
-#: Largest change of a handle from its first value: characteristic lengths, degrees, pure numbers.
-MAX_TRAVEL, MAX_ANGLE, MAX_NUMBER = 4.0, 180.0, 1.0
-#: Number of tested values over that range. The range of the handle is the part around the first
-#: value that is in reach without a gap.
+#: Largest displacement from the first value of a handle, in characteristic lengths.
+MAX_TRAVEL = 4.0
+#: Largest rotation from the first value of a handle, deg.
+MAX_ANGLE = 180.0
+#: Largest change of a dimensionless handle from its first value.
+MAX_NUMBER = 1.0
+#: Number of tested values of a handle. Its range is the interval around the first value in which
+#: all tested values are in reach.
 RANGE_SAMPLES = 81
 #: Number of bisections between the last value in reach and the next value.
 RANGE_HALVINGS = 8
@@ -33,7 +37,8 @@ class Handle:
         name: name of the position. The rotation of a free platform has the handles ``.rx``, ``.ry``
             and ``.rz``, which form a rotation vector in the base frame.
         unit: "m", "deg" or "1".
-        lower, upper: range in reach if only this handle moves, within the file's limits.
+        lower, upper: range in reach if only this handle moves, within the limits of the machine
+            file.
     """
 
     name: str
@@ -59,12 +64,12 @@ class Handles:
         names = [topology.coordinate_names[q0 : q0 + 4] for q0, _ in topology.quaternions]
         #: Columns of the first component of each quaternion in the position.
         self._quaternions = [
-            port.columns.index(four[0]) for four in names if set(four) <= set(port.columns)
+            port.columns.index(group[0]) for group in names if set(group) <= set(port.columns)
         ]
         in_quaternion = [i for first in self._quaternions for i in range(first, first + 4)]
-        self._single = [i for i in range(port.size) if i not in in_quaternion]
-        labels = [port.columns[i] for i in self._single]
-        units = ["deg" if port.units[i] == "rad" else port.units[i] for i in self._single]
+        self._scalar_columns = [i for i in range(port.size) if i not in in_quaternion]
+        labels = [port.columns[i] for i in self._scalar_columns]
+        units = ["deg" if port.units[i] == "rad" else port.units[i] for i in self._scalar_columns]
         for first in self._quaternions:
             labels += [
                 f"{port.columns[first].rpartition('.')[0]}.{name}" for name in ("rx", "ry", "rz")
@@ -84,7 +89,7 @@ class Handles:
     def values(self, q: np.ndarray) -> np.ndarray:
         """Return the values of the handles (..., h), in their units, at coordinates (..., n_q)."""
         position = self._functions.ports.at(q)
-        values = [(position / self._scale)[..., self._single]]
+        values = [(position / self._scale)[..., self._scalar_columns]]
         for first in self._quaternions:
             quaternion = position[..., first : first + 4]
             rotation = Rotation.from_quat(quaternion, scalar_first=True)
@@ -132,8 +137,10 @@ class Handles:
     def _position(self, values: np.ndarray) -> np.ndarray:
         """Return the positions (..., n) of platform or actuators at handles (..., h)."""
         position = np.zeros((*values.shape[:-1], self._functions.ports.position.size))
-        count = len(self._single)
-        position[..., self._single] = values[..., :count] * self._scale[self._single]
+        count = len(self._scalar_columns)
+        position[..., self._scalar_columns] = (
+            values[..., :count] * self._scale[self._scalar_columns]
+        )
         for k, first in enumerate(self._quaternions):
             vector = values[..., count + 3 * k : count + 3 * k + 3]
             quaternion = Rotation.from_rotvec(vector, degrees=True).as_quat(scalar_first=True)
@@ -141,9 +148,9 @@ class Handles:
         return position
 
     def _ranges(self, units: list[str], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return lower and upper ends of the ranges (h,), within the file's limits.
+        """Return lower and upper ends of the ranges (h,), within the limits of the machine file.
 
-        The range of a handle is what it can reach from q while the other handles stay.
+        The range of a handle contains the values in reach from q while the other handles stay.
         """
         center = self.values(q)
         travel = {"m": MAX_TRAVEL * self._model.assembly.loops.length, "deg": MAX_ANGLE}
@@ -151,37 +158,38 @@ class Handles:
         middle = RANGE_SAMPLES // 2
         directions = np.eye(len(units))
         offsets = np.linspace(-1.0, 1.0, RANGE_SAMPLES) * largest[:, None]
-        reached = self._reached(center + offsets[..., None] * directions[:, None], q)
-        last = np.cumprod(reached[:, middle + 1 :], axis=1).sum(axis=1)
-        first = np.cumprod(reached[:, :middle][:, ::-1], axis=1).sum(axis=1)
+        is_reached = self._is_reached(center + offsets[..., None] * directions[:, None], q)
+        last = np.cumprod(is_reached[:, middle + 1 :], axis=1).sum(axis=1)
+        first = np.cumprod(is_reached[:, :middle][:, ::-1], axis=1).sum(axis=1)
         step = largest / middle
         inside = np.stack([-first, last], axis=1) * step[:, None]
         next_first, next_last = np.minimum(first + 1, middle), np.minimum(last + 1, middle)
         outside = np.stack([-next_first, next_last], axis=1) * step[:, None]
         for _ in range(RANGE_HALVINGS):
-            tried = 0.5 * (inside + outside)
-            within = self._reached(center + tried[..., None] * directions[:, None], q)
-            inside, outside = np.where(within, tried, inside), np.where(within, outside, tried)
+            midpoints = 0.5 * (inside + outside)
+            is_inside = self._is_reached(center + midpoints[..., None] * directions[:, None], q)
+            inside = np.where(is_inside, midpoints, inside)
+            outside = np.where(is_inside, outside, midpoints)
         margin = RANGE_MARGIN * np.ptp(inside, axis=1)
         lower, upper = center + inside[:, 0] - margin, center + inside[:, 1] + margin
-        grid = np.array([RANGE_STEPS[unit] for unit in units])
-        lower = np.round(np.floor(lower / grid) * grid, 6)
-        upper = np.round(np.ceil(upper / grid) * grid, 6)
+        step_size = np.array([RANGE_STEPS[unit] for unit in units])
+        lower = np.round(np.floor(lower / step_size) * step_size, 6)
+        upper = np.round(np.ceil(upper / step_size) * step_size, 6)
         low, high = self._limits(len(units), *coordinate_limits(self._model.topology))
         lower, upper = np.maximum(lower, low), np.minimum(upper, high)
         return np.minimum(lower, center), np.maximum(upper, center)
 
-    def _reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return which handle values (..., h) give a regular pose within the limits (...).
+    def _is_reached(self, values: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return whether handle values (..., h) give a regular pose within the limits (...).
 
-        Limits that are already exceeded at q (n_q,) do not count.
+        Limits that are already exceeded at q (n_q,) are ignored.
         """
         flat = self._position(values.reshape(-1, values.shape[-1]))
         states = self._functions.evaluate(flat, start=np.tile(q, (len(flat), 1)))
         limits = self._model.limits
         is_within = ((limits.room(states.q) >= 0.0) | (limits.room(q[None]) < 0.0)).all(axis=1)
-        reached = states.health.is_reached & states.health.is_regular & is_within
-        return np.asarray(reached.reshape(values.shape[:-1]))
+        is_reached = states.health.is_reached & states.health.is_regular & is_within
+        return np.asarray(is_reached.reshape(values.shape[:-1]))
 
     def _limits(
         self, count: int, low: np.ndarray, high: np.ndarray
@@ -195,15 +203,18 @@ class Handles:
             count: number of handles.
             low, high: limits of the coordinates (n_q,).
         """
-        entry = self._functions.ports
+        ports = self._functions.ports
         lower, upper = np.full(count, -np.inf), np.full(count, np.inf)
-        lower[len(self._single) :], upper[len(self._single) :] = -HALF_TURN, HALF_TURN
-        for k, i in enumerate(self._single):
-            (rows,) = np.nonzero(entry.to_q[:, i])
-            if len(rows) == 1 and np.count_nonzero(entry.to_q[rows[0]]) == 1:
-                j = entry.q[rows[0]]
-                bounds = [limit[j] - entry.offset[rows[0]] for limit in (low, high)]
+        lower[len(self._scalar_columns) :], upper[len(self._scalar_columns) :] = (
+            -HALF_TURN,
+            HALF_TURN,
+        )
+        for k, i in enumerate(self._scalar_columns):
+            (rows,) = np.nonzero(ports.to_q[:, i])
+            if len(rows) == 1 and np.count_nonzero(ports.to_q[rows[0]]) == 1:
+                j = ports.q[rows[0]]
+                bounds = [limit[j] - ports.offset[rows[0]] for limit in (low, high)]
                 lower[k], upper[k] = sorted(
-                    bound / entry.to_q[rows[0], i] / self._scale[i] for bound in bounds
+                    bound / ports.to_q[rows[0], i] / self._scale[i] for bound in bounds
                 )
         return lower, upper

@@ -14,7 +14,7 @@ from tauloop.viewer.stage import Stage
 
 #: Maximum number of buttons; more would fill the panel.
 MAX_MODE_BUTTONS = 40
-#: Kind of modes, by the entry whose position is fixed.
+#: Kind of modes, by the coordinates whose position is fixed.
 MODE_KINDS: dict[Entry, str] = {ACTUATORS: "assembly modes", PLATFORM: "working modes"}
 
 
@@ -45,23 +45,23 @@ class ModeButtons:
         """Find all modes at the current position.
 
         Args:
-            entry: entry whose position is fixed: actuators (assembly modes) or platform (working
-                modes).
+            entry: coordinates whose position is fixed: actuators (assembly modes) or platform
+                (working modes).
         """
         viewer, kind = self._viewer, MODE_KINDS[entry]
         self._message.content = f"Searching for {kind} ..."
-        find = assembly_modes if entry is ACTUATORS else working_modes
+        find_modes = assembly_modes if entry is ACTUATORS else working_modes
         try:
-            self.modes = find(viewer.model, viewer.model.functions(entry).ports.at(viewer.q))
+            self.modes = find_modes(viewer.model, viewer.model.functions(entry).ports.at(viewer.q))
         except TauloopError as error:
             self._message.content = "\n".join(
                 f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
             )
             return
         count = len(self.modes.modes)
-        limited = f"; the first {MAX_MODE_BUTTONS} have buttons" if count > MAX_MODE_BUTTONS else ""
+        note = f"; the first {MAX_MODE_BUTTONS} have buttons" if count > MAX_MODE_BUTTONS else ""
         self._message.content = (
-            f"{counted(count, kind.removesuffix('s'))}{limited}. Modes in parentheses are beyond a stop "
+            f"{counted(count, kind.removesuffix('s'))}{note}. Modes in parentheses are beyond a stop "
             "or singular."
         )
         if self.buttons is not None:

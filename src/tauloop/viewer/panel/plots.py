@@ -47,29 +47,32 @@ def motion_curves(model: Model, playback: Playback) -> tuple[Curves, ...]:
     """
     actuators, units = model.mechanism.actuators, model.output_ports("actuators")[1]
     names = tuple(actuator.name for actuator in actuators)
-    free = np.full(len(names), np.inf)
-    shown = {"N m": (180.0 / np.pi, "deg"), "N": (1e3, "mm")}  # motors with torques rotate
-    curves = _by_unit("position", names, model.actuator_position(playback.q), units, free, shown)
+    no_limits = np.full(len(names), np.inf)
+    # An actuator rotates if its force is a torque.
+    position_units = {"N m": (180.0 / np.pi, "deg"), "N": (1e3, "mm")}
+    position = model.actuator_position(playback.q)
+    curves = _curves_by_unit("position", names, position, units, no_limits, position_units)
     force, power = playback.force, None
     if playback.rates is not None:
         with contextlib.suppress(TauloopError):  # the forces are not determined
-            needed = motion_forces(model, playback)
-            force = np.atleast_2d(needed.force) if force is None else force
-            speed = np.asarray(needed.state.v) @ model.assembly.loops.transmission.T
-            power = Curves(title="power [W]", names=names, values=force * speed, limits=free)
+            forces = motion_forces(model, playback)
+            if force is None:
+                force = np.atleast_2d(forces.force)
+            speed = np.asarray(forces.state.v) @ model.assembly.loops.transmission.T
+            power = Curves(title="power [W]", names=names, values=force * speed, limits=no_limits)
     if force is not None:
         limits = np.array([actuator.force for actuator in actuators])
-        curves += _by_unit("force", names, force, units, limits, {})
+        curves += _curves_by_unit("force", names, force, units, limits, {})
     return curves if power is None else (*curves, power)
 
 
-def _by_unit(
+def _curves_by_unit(
     quantity: str,
     names: tuple[str, ...],
     values: np.ndarray,
     units: tuple[str, ...],
     limits: np.ndarray,
-    shown: dict[str, tuple[float, str]],
+    display_units: dict[str, tuple[float, str]],
 ) -> tuple[Curves, ...]:
     """Return the curves of a quantity, in one plot for each unit.
 
@@ -79,12 +82,12 @@ def _by_unit(
         values: values (N, n).
         units: units of the curves (n,).
         limits: limits of their absolute values (n,).
-        shown: factor and displayed unit for a unit.
+        display_units: factor and displayed unit for a unit; default: the unit itself.
     """
     plots = []
     for unit in dict.fromkeys(units):
         columns = [i for i, other in enumerate(units) if other == unit]
-        factor, shown_unit = shown.get(unit, (1.0, unit))
+        factor, shown_unit = display_units.get(unit, (1.0, unit))
         plots.append(
             Curves(
                 title=f"{quantity} [{shown_unit}]",
@@ -109,11 +112,11 @@ class Plots:
         self._playback = playback
         self.curves = motion_curves(viewer.model, playback)
         self.nodes: list[Any] = []
-        self._fixed: list[tuple[tuple[np.ndarray, ...], float, float]] = []
+        self._drawn: list[tuple[tuple[np.ndarray, ...], float, float]] = []
         with viewer.server.gui.add_folder("Plots"):
             for plot in self.curves:
                 self._add(viewer.server.gui, plot)
-        self._shown = -1
+        self._cursor_sample = -1
         self.follow(0)
 
     def _add(self, gui: Any, plot: Curves) -> None:
@@ -122,8 +125,8 @@ class Plots:
         limits = sorted({float(sign * plot.limits[i]) for i in finite for sign in (-1.0, 1.0)})
         low = float(min(values.min(), *limits, np.inf))
         high = float(max(values.max(), *limits, -np.inf))
-        room = 0.05 * (high - low) or 1.0
-        low, high = low - room, high + room
+        margin = 0.05 * (high - low) or 1.0
+        low, high = low - margin, high + margin
         data = (time, *values.T, *(np.full(len(time), limit) for limit in limits))
         series: list[dict[str, Any]] = [{"label": "time [s]"}]
         series += [
@@ -136,14 +139,16 @@ class Plots:
             | ({"dash": [5, 3]} if i >= len(COLORS) else {})
             for i, name in enumerate(plot.names)
         ]
-        line = {"stroke": RESIDUAL, "width": 1, "dash": [2, 3], "points": {"show": False}}
+        limit_style = {"stroke": RESIDUAL, "width": 1, "dash": [2, 3], "points": {"show": False}}
         # Curves of this class have no entry in the legend.
         unnamed = {"class": "unnamed"}
-        series += [{"label": "limit", **line, **(unnamed if i else {})} for i in range(len(limits))]
+        series += [
+            {"label": "limit", **limit_style, **(unnamed if i else {})} for i in range(len(limits))
+        ]
         series += [
             {**unnamed, "label": "now", "stroke": TEXT, "width": 1.2, "points": {"show": False}}
         ]
-        self._fixed.append((data, low, high))
+        self._drawn.append((data, low, high))
         self.nodes.append(
             gui.add_uplot(
                 data=(*data, np.full(len(time), low)),
@@ -158,10 +163,11 @@ class Plots:
 
     def follow(self, sample: int | None) -> None:
         """Move the cursors to a sample of the motion."""
-        if sample is None or sample == self._shown:
+        if sample is None or sample == self._cursor_sample:
             return
-        self._shown = sample
-        for node, (data, low, high) in zip(self.nodes, self._fixed, strict=True):
-            now = np.full(len(data[0]), low)
-            now[np.abs(data[0] - self._playback.time[sample]).argmin()] = high
-            node.data = (*data, now)
+        self._cursor_sample = sample
+        for node, (data, low, high) in zip(self.nodes, self._drawn, strict=True):
+            # A vertical line: the only sample above the lower end is at the current time.
+            cursor = np.full(len(data[0]), low)
+            cursor[np.abs(data[0] - self._playback.time[sample]).argmin()] = high
+            node.data = (*data, cursor)

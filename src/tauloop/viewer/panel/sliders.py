@@ -13,10 +13,8 @@ from tauloop.model import Model
 from tauloop.viewer.panel.handles import Handle, Handles
 from tauloop.viewer.stage import Movable
 
-#: Steps of sliders: m, deg, pure numbers.
+#: Steps of sliders by unit.
 SLIDER_STEPS = {"m": 1e-4, "deg": 1e-2, "1": 1e-4}
-
-
 #: Handles whose values differ by less than this, in their unit, are the same quantity.
 EQUALITY_TOLERANCE = 1e-6
 
@@ -24,7 +22,7 @@ EQUALITY_TOLERANCE = 1e-6
 class Sliders:
     """Sliders of the platform and the actuators, which follow every motion of the machine.
 
-    If a handle of the actuators is the same quantity as a handle of the platform, it has no slider.
+    A handle of the actuators that is the same quantity as a handle of the platform has no slider.
     An example is a direct-drive motor on a joint that is also a platform coordinate.
 
     Attributes:
@@ -33,8 +31,9 @@ class Sliders:
     """
 
     def __init__(self, viewer: Movable, model: Model) -> None:
-        """Add a folder for platform and actuators each, or the reason why they cannot be moved."""
-        self._viewer, self._model, self._syncing = viewer, model, False
+        """Add a folder each for platform and actuators, or the reason why they cannot be moved."""
+        self._viewer, self._model = viewer, model
+        self._is_following = False
         self.handles: dict[Entry, Handles] = {}
         self.sliders: dict[Entry, dict[int, Any]] = {}
         for entry in Entry:
@@ -47,7 +46,7 @@ class Sliders:
         except AssemblyError as error:
             gui.add_markdown(as_markdown(error, f"Cannot be moved by its {entry.name}:"))
             return
-        repeated = self._repeated(handles)
+        repeated = self._repeated_handles(handles)
         if len(repeated) == len(handles.handles):
             return
         self.handles[entry], self.sliders[entry] = handles, {}
@@ -67,7 +66,7 @@ class Sliders:
                 slider.on_update(self._slider_callback(entry, number))
                 self.sliders[entry][number] = slider
 
-    def _repeated(self, handles: Handles) -> set[int]:
+    def _repeated_handles(self, handles: Handles) -> set[int]:
         """Return the indices of handles that equal a handle with a slider, at all tested states."""
         states = self._model.assembly.states
         values, repeated = handles.values(states), set[int]()
@@ -90,18 +89,18 @@ class Sliders:
                 self._viewer.explain(error)
 
     def _slider_callback(self, entry: Entry, number: int) -> Callable[[Any], None]:
-        """Return the callback of a slider; it ignores changes that the machine's motion causes."""
+        """Return the callback of a slider; changes due to the machine's motion are ignored."""
 
-        def moved(event: Any) -> None:
+        def on_update(event: Any) -> None:
             with self._viewer.lock:
-                if not self._syncing:
+                if not self._is_following:
                     self.move(entry, number, float(event.target.value), event.target)
 
-        return moved
+        return on_update
 
     def follow(self, q: np.ndarray, dragged: Any) -> None:
         """Move all sliders to the machine's pose, except the slider that the user drags."""
-        self._syncing = True
+        self._is_following = True
         try:
             for entry, sliders in self.sliders.items():
                 values = self.handles[entry].values(q)
@@ -109,7 +108,7 @@ class Sliders:
                     if slider is not dragged:
                         slider.value = rounded(values[number], slider.step)
         finally:
-            self._syncing = False
+            self._is_following = False
 
 
 def rounded(value: float, step: float) -> float:
@@ -145,9 +144,7 @@ def as_markdown(error: TauloopError, heading: str) -> str:
     """Return an error's problems as a list for the panel."""
     lines = [f"**{heading}**", ""]
     for problem in error.problems:
-        place = f" (line {problem.line})" if problem.line is not None else ""
-        lines.append(
-            f"- `{problem.where}`{place}: {problem.what}"
-            + (f"; *{problem.remedy}*" if problem.remedy else "")
-        )
+        line_number = f" (line {problem.line})" if problem.line is not None else ""
+        remedy = f"; *{problem.remedy}*" if problem.remedy else ""
+        lines.append(f"- `{problem.where}`{line_number}: {problem.what}{remedy}")
     return "\n".join(lines)

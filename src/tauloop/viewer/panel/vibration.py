@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tauloop.viewer.mode_animation import ModeMesh
 
 #: Number of animated periods per second.
-SHOWN_FREQUENCY = 0.7
+ANIMATION_FREQUENCY = 0.7
 #: Name of the choice without vibration.
 AT_REST = "at rest"
 
@@ -22,7 +22,7 @@ class VibrationPanel:
     """A button that calculates the modes at the current pose, and a choice of the animated mode.
 
     Attributes:
-        mesh: solids and their displacements; None before the first calculation.
+        mesh: solids and their displacements in the modes; None before the first calculation.
         mode: index of the animated mode; None at rest.
         nodes: meshes of the vibrating machine, with the indices of their vertices.
     """
@@ -87,27 +87,27 @@ class VibrationPanel:
             self._viewer.scene.set_visible(True)
 
     def advance(self, elapsed: float) -> None:
-        """Advance the animation by a time, s."""
+        """Advance the animation by `elapsed` seconds of real time."""
         if self.mode is None or self.mesh is None:
             return
         with self._viewer.lock:
-            self._phase += 2.0 * np.pi * SHOWN_FREQUENCY * elapsed
-            size = float(self.amplitude.value)
-            moved = self.mesh.at_phase(self.mode, self._phase, size)
-            for node, chosen in self.nodes:
-                node.vertices = moved[chosen].astype(np.float32)
+            self._phase += 2.0 * np.pi * ANIMATION_FREQUENCY * elapsed
+            amplitude = float(self.amplitude.value)
+            vertices = self.mesh.at_phase(self.mode, self._phase, amplitude)
+            for node, indices in self.nodes:
+                node.vertices = vertices[indices].astype(np.float32)
 
     def _add_nodes(self, mesh: ModeMesh) -> None:
         """Add a mesh for each color."""
         colors, groups = np.unique(mesh.colors, axis=0, return_inverse=True)
         for k, color in enumerate(colors):
             faces = mesh.faces[groups.ravel() == k]
-            chosen, local_indices = np.unique(faces, return_inverse=True)
+            indices, local_indices = np.unique(faces, return_inverse=True)
             node = self._viewer.server.scene.add_mesh_simple(
                 f"/mode/{k}",
-                vertices=mesh.vertices[chosen].astype(np.float32),
+                vertices=mesh.vertices[indices].astype(np.float32),
                 faces=local_indices.reshape(-1, 3).astype(np.uint32),
-                color=tuple(round(255.0 * float(part)) for part in color),
+                color=tuple(round(255.0 * float(channel)) for channel in color),
                 flat_shading=True,
             )
-            self.nodes.append((node, chosen))
+            self.nodes.append((node, indices))

@@ -16,10 +16,10 @@ WATCH_INTERVAL = 0.25
 
 
 class Watch:
-    """A watch on files; while they have errors, the last valid view stays.
+    """A check for changes of files; while the files have errors, the last valid view stays.
 
     Attributes:
-        problem: text on the errors in the files; "" if there are none.
+        problem: errors in the files, in Markdown; "" if there are none.
     """
 
     def __init__(self, viewer: Stage, files: Iterable[Path], load: Callable[[], ViewState]) -> None:
@@ -31,27 +31,30 @@ class Watch:
             load: function that reads the files.
         """
         self._viewer, self._files, self._load = viewer, tuple(files), load
-        self._shown = self._seen = self._state()
-        self._next, self.problem = 0.0, ""
+        self._loaded_state = self._last_state = self._state()
+        self._next_check = 0.0
+        self.problem = ""
 
     def update(self) -> None:
         """Read the files if they have changed."""
-        if time.monotonic() < self._next:
+        if time.monotonic() < self._next_check:
             return
-        before, self._seen = self._seen, self._state()
-        if self._seen == before != self._shown:
-            self._shown = self._seen
+        previous_state, self._last_state = self._last_state, self._state()
+        is_written = self._last_state == previous_state
+        if is_written and self._last_state != self._loaded_state:
+            self._loaded_state = self._last_state
             try:
                 view = self._load()
                 self.problem = ""
                 self._viewer.replace(view)
-                self._shown = self._seen = self._state()  # includes the new machine's meshes
+                # The state includes the mesh files of the new machine.
+                self._loaded_state = self._last_state = self._state()
             except TauloopError as error:
                 self.problem = as_markdown(
                     error, "The file has errors; the view shows the machine before the change:"
                 )
                 self._viewer.warn(self.problem)
-        self._next = time.monotonic() + WATCH_INTERVAL
+        self._next_check = time.monotonic() + WATCH_INTERVAL
 
     def _state(self) -> tuple[tuple[int, int] | None, ...]:
         """Return modification time and size of every file; None for a missing file."""
@@ -60,12 +63,13 @@ class Watch:
             for solid in self._viewer.model.mechanism.solids
             if isinstance(solid.mesh, Path)
         ]
-        return tuple(map(_stamp, (*self._files, *meshes)))
+        return tuple(map(_file_state, (*self._files, *meshes)))
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _file_state(path: Path) -> tuple[int, int] | None:
+    """Return modification time (ns) and size (bytes) of a file; None if it is missing."""
     try:
-        state = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return state.st_mtime_ns, state.st_size
+    return status.st_mtime_ns, status.st_size

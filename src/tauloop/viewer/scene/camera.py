@@ -6,10 +6,14 @@ import numpy as np
 
 from tauloop.common.records import dataclass
 
-#: The first view: direction from the machine to the camera, and its field of view, rad.
-CAMERA_DIRECTION, FIELD_OF_VIEW = (0.42, -0.89, 0.18), 0.8
-#: Margins of a fitted view for labels, pixels, and their limit as a fraction of the picture.
-MARGIN_PIXELS, MAX_MARGIN = np.array([80.0, 48.0]), 0.18
+#: Direction from the machine to the camera in the first view.
+CAMERA_DIRECTION = (0.42, -0.89, 0.18)
+#: Vertical field of view, rad.
+FIELD_OF_VIEW = 0.8
+#: Horizontal and vertical margin for labels on each side of a fitted view, pixels.
+MARGIN_PIXELS = np.array([80.0, 48.0])
+#: Largest margin on each side, as a fraction of the picture.
+MAX_MARGIN = 0.18
 #: Size of the picture before a page has reported its own, pixels.
 DEFAULT_SIZE = (960.0, 800.0)
 
@@ -42,12 +46,12 @@ class Camera:
 
     def pixels(self, points: np.ndarray) -> np.ndarray:
         """Return the projections (N, 2) of points (N, 3): pixels right and up from the middle."""
-        seen = (points - self.eye) @ self.axes.T
-        depth = np.maximum(seen[:, 2:], 1e-9)
-        return np.asarray(self.focal_length * seen[:, :2] / depth)
+        in_camera_frame = (points - self.eye) @ self.axes.T
+        depth = np.maximum(in_camera_frame[:, 2:], 1e-9)
+        return np.asarray(self.focal_length * in_camera_frame[:, :2] / depth)
 
     def shifted(self, point: np.ndarray, pixels: np.ndarray) -> np.ndarray:
-        """Return a point (3,) moved by pixels (2,) parallel to the picture."""
+        """Return a point (3,) after a displacement by pixels (2,) parallel to the picture."""
         axes = self.axes
         depth = max(float((point - self.eye) @ axes[2]), 1e-9)
         return np.asarray(point + depth / self.focal_length * (pixels @ axes[:2]))
@@ -57,7 +61,7 @@ def view_axes(forwards: np.ndarray) -> np.ndarray:
     """Return the directions right, up and forwards (3, 3) of a camera that looks forwards (3,)."""
     forwards = forwards / np.linalg.norm(forwards)
     right = np.cross(forwards, [0.0, 0.0, 1.0])
-    if np.linalg.norm(right) < 1e-6:  # it looks along z: x is to the right
+    if np.linalg.norm(right) < 1e-6:  # if the camera looks along z, x is to the right
         right = np.array([1.0, 0.0, 0.0])
     right /= np.linalg.norm(right)
     return np.array([right, np.cross(right, forwards), forwards])
@@ -73,8 +77,8 @@ def fitted_camera(
 
     A point with coordinates x to the right and z forwards is inside the picture if
     |x - c| <= t (z + d), where t is the tangent of half the angle of view. The largest values of
-    x - t z and -x - t z give the position c and the distance d. The vertical direction is treated
-    in the same way.
+    x - t z and -x - t z give the position c and the distance d of the camera. The vertical
+    direction is treated in the same way.
 
     Args:
         points: points of the machine (N, 3), m.
@@ -89,9 +93,10 @@ def fitted_camera(
     half_angles = np.tan(0.5 * fov) * pixels / pixels[1]
     centers, distances = [], []
     for values, tangent in zip((x, y), half_angles * (1.0 - 2.0 * margins), strict=True):
-        first, last = (values - tangent * z).max(), (-values - tangent * z).max()
-        centers.append(0.5 * (first - last))
-        distances.append(0.5 * (first + last) / tangent)
+        upper = (values - tangent * z).max()
+        lower = (-values - tangent * z).max()
+        centers.append(0.5 * (upper - lower))
+        distances.append(0.5 * (upper + lower) / tangent)
     nearest = 0.05 * float(np.ptp(points, axis=0).max()) or 1.0
     distance = max(*distances, nearest - float(z.min()))
     middle = 0.5 * float(z.min() + z.max())

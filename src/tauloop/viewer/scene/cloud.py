@@ -21,16 +21,19 @@ from tauloop.viewer.stage import Stage
 
 #: Properties that color the points.
 COLORINGS = ("reach", "conditioning", "force")
-#: Number of points along the longest axis of a slice, and of a cloud.
-SLICE_POINTS, CLOUD_POINTS = 60, 18
-#: Largest distance of the points from the tool, as a fraction of the machine's largest dimension;
-#: it bounds the map of machines whose telescopic legs have no limits.
+#: Number of points along the longest axis of a slice.
+SLICE_POINTS = 60
+#: Number of points along the longest axis of a cloud.
+CLOUD_POINTS = 18
+#: Largest distance of the points from the tool, as a fraction of the machine's largest dimension.
+#: The limit bounds the map of machines whose telescopic legs have no limits.
 MAX_DISTANCE = 0.7
-#: Quantile of the values at the end of the color scale; forces grow without bound near
-#: singularities.
+#: Quantile of the values at the upper end of the color scale. The maximum is not used, because
+#: forces grow without bound near singularities.
 SCALE_QUANTILE = 0.95
-#: Colors of reasons, with different lightness; poses out of reach are not shown.
-REASONS: Mapping[Reason, str] = {
+#: Colors of the reasons that exclude a pose, and of usable poses. They differ in lightness. Poses
+#: out of reach are not shown.
+REASON_COLORS: Mapping[Reason, str] = {
     Reason.USABLE: "#9fd0f0",
     Reason.JOINT_LIMIT: "#e69f00",
     Reason.SINGULAR: "#b0301c",
@@ -46,7 +49,7 @@ class Cloud:
 
     Attributes:
         workspace: the map.
-        places: tool positions (N, 3), m.
+        tool_positions: positions of the tool (N, 3), m.
         values: values that determine the colors (N,): codes of reasons, smallest distances to a
             singularity, or forces.
         colors: colors (N, 3), 0 to 255.
@@ -54,7 +57,7 @@ class Cloud:
     """
 
     workspace: Workspace
-    places: np.ndarray
+    tool_positions: np.ndarray
     values: np.ndarray
     colors: np.ndarray
     legend: str
@@ -93,71 +96,87 @@ def cloud(
             "color", f"unknown: {coloring!r}", f"choose one of {', '.join(COLORINGS)}"
         )
     axes = pose_axes(model)
-    held = dict(
-        zip(axes.columns, _values(model, axes, model.assembly.q if q is None else q), strict=True)
-    )
-    fixed = {name: float(value) for name, value in held.items() if name not in plane}
-    reach, size = section_axes(model, plane, None), machine_geometry(model, model.assembly.q).size
+    axis_values = _axis_values(model, axes, model.assembly.q if q is None else q)
+    center = dict(zip(axes.columns, axis_values, strict=True))
+    fixed = {name: float(value) for name, value in center.items() if name not in plane}
+    full_ranges = section_axes(model, plane, None)
+    largest_distance = MAX_DISTANCE * machine_geometry(model, model.assembly.q).size
     ranges = {
         name: (
-            max(float(values[0]), held[name] - MAX_DISTANCE * size),
-            min(float(values[-1]), held[name] + MAX_DISTANCE * size),
+            max(float(values[0]), center[name] - largest_distance),
+            min(float(values[-1]), center[name] + largest_distance),
         )
-        for name, values in reach.items()
+        for name, values in full_ranges.items()
     }
     widest = max(high - low for low, high in ranges.values())
     points = SLICE_POINTS if len(plane) == 2 else CLOUD_POINTS
     step = float(f"{widest / points:.1g}")
-    area = workspace_grid(
+    workspace = workspace_grid(
         model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False
     )
-    positions = axes.grid(area.axes, area.fixed)
-    reason = area.reason.ravel()
-    known = np.flatnonzero(
-        reason == Reason.USABLE if coloring == "force" else reason != Reason.OUT_OF_REACH
-    )
+    positions = axes.grid(workspace.axes, workspace.fixed)
+    reason = workspace.reason.ravel()
+    is_known = reason != Reason.OUT_OF_REACH
+    if coloring == "force":
+        is_known = reason == Reason.USABLE
+    known = np.flatnonzero(is_known)
     states = model.platform.evaluate(axes.positions(positions[known]))
-    reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
-    known, q_known = known[reached], states.q[reached]
-    places = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
+    is_reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
+    known, q_known = known[is_reached], states.q[is_reached]
+    tool_positions = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
     if coloring == "reach":
-        reasons = [entry for entry in REASONS if (reason[known] == entry).any()]
-        colors = np.array([rgb(REASONS[Reason(number)]) for number in reason[known]]).reshape(-1, 3)
-        legend = "  \n".join(
-            f'<span style="color:{REASONS[entry]}">■</span> {entry.text}' for entry in reasons
-        )
+        colors, legend = _reason_colors(reason[known])
         return Cloud(
-            workspace=area, places=places, values=reason[known], colors=colors, legend=legend
+            workspace=workspace,
+            tool_positions=tool_positions,
+            values=reason[known],
+            colors=colors,
+            legend=legend,
         )
-    measures = area.arrays
+    measures = workspace.arrays
     if coloring == "conditioning":
         distances = [measures[name].ravel()[known] for name in ("serial", "parallel", "constraint")]
         values = np.min(distances, axis=0)
         quantity = "distance to a singularity, 0 to 1"
     else:
-        values, quantity = _forces(model, q_known, measures["tension"].ravel()[known])
+        values, quantity = _force_values(model, q_known, measures["tension"].ravel()[known])
     finite = np.isfinite(values)
-    values, places = values[finite], places[finite]
-    colors, legend = _scale(values, quantity)
-    return Cloud(workspace=area, places=places, values=values, colors=colors, legend=legend)
+    values, tool_positions = values[finite], tool_positions[finite]
+    colors, legend = _color_scale(values, quantity)
+    return Cloud(
+        workspace=workspace,
+        tool_positions=tool_positions,
+        values=values,
+        colors=colors,
+        legend=legend,
+    )
 
 
-def _values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
+def _reason_colors(reasons: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return the colors (N, 3) of reasons (N,), and their legend in Markdown."""
+    colors = [rgb(REASON_COLORS[Reason(number)]) for number in reasons]
+    present = [reason for reason in REASON_COLORS if (reasons == reason).any()]
+    legend = "  \n".join(
+        f'<span style="color:{REASON_COLORS[reason]}">■</span> {reason.text}' for reason in present
+    )
+    return np.array(colors).reshape(-1, 3), legend
+
+
+def _axis_values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
     """Return the values (n,) of the axes of a map at coordinates (n_q,)."""
     position = model.platform.ports.at(q)
     if axes.place is None:
         return np.asarray(position)
     quaternion = position[axes.place : axes.place + 4]
-    rotation, start = (
-        Rotation.from_quat(quaternion, scalar_first=True) for quaternion in (quaternion, axes.start)
-    )
+    rotation = Rotation.from_quat(quaternion, scalar_first=True)
+    start = Rotation.from_quat(axes.start, scalar_first=True)
     return np.concatenate(
         [position[: axes.place], (rotation * start.inv()).as_rotvec(), position[axes.place + 4 :]]
     )
 
 
-def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the color values of poses for "force", and a text for the legend.
+def _force_values(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return the values that color poses by "force", and a text for the legend.
 
     Args:
         model: the machine.
@@ -170,26 +189,26 @@ def _forces(model: Model, q: np.ndarray, tension: np.ndarray) -> tuple[np.ndarra
     if np.isfinite(tension).any():
         return tension, "margin of the cables' tensions, N"
     units = np.array(model.output_ports("actuators")[1])
-    forces = np.abs(_holding(model, q))
+    forces = np.abs(_holding_forces(model, q))
     largest = {unit: forces[:, units == unit].max(axis=1) for unit in dict.fromkeys(units.tolist())}
     (first, values), *others = largest.items()
-    further = "".join(
-        f"; other motors up to {np.nanmax(more, initial=0.0):.3g} {unit}" for unit, more in others
+    note = "".join(
+        f"; other motors up to {np.nanmax(force, initial=0.0):.3g} {unit}" for unit, force in others
     )
-    return values, f"largest motor force at rest, {first}{further}"
+    return values, f"largest motor force at rest, {first}{note}"
 
 
-def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+def _holding_forces(model: Model, q: np.ndarray) -> np.ndarray:
     """Return actuator forces (N, n_u) that hold poses (N, n_q); NaN if no forces hold a pose."""
     try:
         return motion_forces(model, Playback(time=np.zeros(len(q)), q=q)).force
     except PoseError:
         if len(q) == 1:
             return np.full((1, len(model.mechanism.actuators)), np.nan)
-        return np.concatenate([_holding(model, half) for half in np.array_split(q, 2)])
+        return np.concatenate([_holding_forces(model, half) for half in np.array_split(q, 2)])
 
 
-def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
+def _color_scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
     """Return colors (N, 3) whose lightness increases with the value, and their legend."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
@@ -197,12 +216,12 @@ def _scale(values: np.ndarray, quantity: str) -> tuple[np.ndarray, str]:
     if not len(values):
         return np.zeros((0, 3), dtype=int), "No pose is in reach."
     low, high = float(values.min()), float(np.quantile(values, SCALE_QUANTILE))
-    shares = np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
-    colors = np.round(255 * colormaps["viridis"](shares)[:, :3]).astype(int)
+    fractions = np.clip((values - low) / (high - low if high > low else 1.0), 0.0, 1.0)
+    colors = np.round(255 * colormaps["viridis"](fractions)[:, :3]).astype(int)
     stops = ", ".join(to_hex(colormaps["viridis"](x)) for x in (0.0, 0.5, 1.0))
     bar = f'<span style="display:inline-block;width:6em;height:0.8em;background:linear-gradient(90deg,{stops})"></span>'
-    more = " and more" if values.max() > high else ""
-    return colors, f"{low:.3g} {bar} {high:.3g}{more}  \n{quantity}"
+    excess = " and more" if values.max() > high else ""
+    return colors, f"{low:.3g} {bar} {high:.3g}{excess}  \n{quantity}"
 
 
 class CloudPanel:
@@ -249,7 +268,7 @@ class CloudPanel:
         ]
         self._node = viewer.server.scene.add_point_cloud(
             "/workspace",
-            points=self.cloud.places,
+            points=self.cloud.tool_positions,
             colors=self.cloud.colors.astype(np.uint8),
             point_size=min(steps, default=0.01) * (0.8 if len(plane) == 2 else 0.22),
             point_shape="square" if len(plane) == 2 else "circle",

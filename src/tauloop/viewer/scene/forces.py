@@ -21,9 +21,10 @@ COMPRESSION_COLOR, TENSION_COLOR, ZERO_COLOR = "#b35806", "#053061", "#e8e4da"
 MOTOR_COLOR = "#b0301c"
 #: Color of forces in joints.
 JOINT_COLOR = "#1b7837"
-#: Length of the longest arrow and radius of its shaft, as fractions of the machine's largest
-#: dimension.
-ARROW_LENGTH, SHAFT_RADIUS = 0.22, 0.008
+#: Length of the longest arrow, as a fraction of the machine's largest dimension.
+ARROW_LENGTH = 0.22
+#: Radius of the shaft of an arrow, as a fraction of the machine's largest dimension.
+SHAFT_RADIUS = 0.008
 
 
 def motion_forces(model: Model, playback: Playback) -> Forces:
@@ -44,10 +45,10 @@ def motion_forces(model: Model, playback: Playback) -> Forces:
 
 
 def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
-    """Return the forces of rods (N,) by name, N; positive in compression.
+    """Return the axial forces of rods (N,), in newtons, by name; compression is positive.
 
-    The force is the multiplier of the rod's equation (d.d - L^2) / (2 L) = 0, which pushes the ends
-    apart.
+    The force is the Lagrange multiplier of the rod's equation (d.d - L^2) / (2 L) = 0, where d is
+    the vector between the ends of the rod, and L its length.
     """
     rows = {name.partition(":")[0]: i for i, name in enumerate(forces.closure_names)}
     multipliers = np.atleast_2d(forces.closure_force)
@@ -59,17 +60,17 @@ def rod_forces(model: Model, forces: Forces) -> dict[str, np.ndarray]:
     return values
 
 
-def force_color(share: float) -> str:
+def force_color(fraction: float) -> str:
     """Return the color of a rod with this fraction of the largest force, from -1 (tension) to 1."""
-    end = np.array(rgb(COMPRESSION_COLOR if share > 0 else TENSION_COLOR))
+    full = np.array(rgb(COMPRESSION_COLOR if fraction > 0 else TENSION_COLOR))
     zero = np.array(rgb(ZERO_COLOR))
-    shade = zero + min(abs(share), 1.0) ** 0.7 * (end - zero)
+    shade = zero + min(abs(fraction), 1.0) ** 0.7 * (full - zero)
     red, green, blue = np.round(shade).astype(int).tolist()
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 class ForceLayer:
-    """A layer with forces: in motion while the motion is shown, otherwise at rest.
+    """A layer with forces: those of the motion at its samples, otherwise those at rest.
 
     Attributes:
         box: check box that shows the layer.
@@ -79,8 +80,8 @@ class ForceLayer:
     def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
         """Add the panel."""
         self._viewer, self._playback = viewer, playback
-        self._motion: Forces | None = None
-        self._joints_in_motion: JointForces | None = None
+        self._motion_forces: Forces | None = None
+        self._joint_forces_of_motion: JointForces | None = None
         self._node: Any = None
         gui = viewer.server.gui
         with gui.add_folder("Forces", expand_by_default=is_on):
@@ -109,7 +110,7 @@ class ForceLayer:
         model = self._viewer.model
         try:
             at_rest = Playback(time=np.zeros(1), q=self._viewer.q[None])
-            forces = motion_forces(model, at_rest) if sample is None else self._of_motion(sample)
+            forces = motion_forces(model, at_rest) if sample is None else self._forces_of_motion()
         except TauloopError as error:
             self._legend.content = f"Not determined: {error.problems[0].what}."
             scene.color_rods({})
@@ -127,13 +128,10 @@ class ForceLayer:
         )
         joints = None
         if self.joints_box.value:
-            joints = self._in_joints(forces, sample)
+            joints = self._forces_in_joints(forces, sample)
         self._draw(geometry, rods, motors, units, None if joints is None else (joints, row))
-        when = (
-            "in motion"
-            if sample is not None and self._playback and self._playback.rates
-            else "at rest"
-        )
+        has_rates = self._playback is not None and self._playback.rates is not None
+        condition = "in motion" if sample is not None and has_rates else "at rest"
         legend = "".join(
             f'<span style="color:{color}">■</span> {name} up to {value:.3g} N  \n'
             for color, name, value in (
@@ -143,30 +141,31 @@ class ForceLayer:
             if value > 0.0
         )
         largest_motor = " and ".join(
-            f"{value:.3g} {unit}" for unit, value in _largest(motors, units).items()
+            f"{value:.3g} {unit}" for unit, value in _largest_by_unit(motors, units).items()
         )
         square = f'<span style="color:{MOTOR_COLOR}">■</span>'
-        self._legend.content = f"{legend}{square} motors, {when}, up to {largest_motor}"
+        self._legend.content = f"{legend}{square} motors, {condition}, up to {largest_motor}"
         if joints is not None:
             square = f'<span style="color:{JOINT_COLOR}">■</span>'
-            sizes = np.linalg.norm(_known_forces(joints)[row], axis=1)
-            self._legend.content += f"  \n{square} joints up to {sizes.max(initial=0.0):.3g} N"
+            magnitudes = np.linalg.norm(_known_forces(joints)[row], axis=1)
+            self._legend.content += f"  \n{square} joints up to {magnitudes.max(initial=0.0):.3g} N"
 
-    def _in_joints(self, forces: Forces, sample: int | None) -> JointForces:
+    def _forces_in_joints(self, forces: Forces, sample: int | None) -> JointForces:
         """Return the forces in all joints; those of a motion are computed only once."""
         model = self._viewer.model
         if sample is None:
             return joint_forces(model, np.zeros(1), forces)
-        if self._joints_in_motion is None:
+        if self._joint_forces_of_motion is None:
             assert self._playback is not None
-            self._joints_in_motion = joint_forces(model, self._playback.time, forces)
-        return self._joints_in_motion
+            self._joint_forces_of_motion = joint_forces(model, self._playback.time, forces)
+        return self._joint_forces_of_motion
 
-    def _of_motion(self, sample: int) -> Forces:
-        if self._motion is None:
+    def _forces_of_motion(self) -> Forces:
+        """Return the forces of all samples of the motion, which are computed only once."""
+        if self._motion_forces is None:
             assert self._playback is not None
-            self._motion = motion_forces(self._viewer.model, self._playback)
-        return self._motion
+            self._motion_forces = motion_forces(self._viewer.model, self._playback)
+        return self._motion_forces
 
     def _draw(
         self,
@@ -179,12 +178,14 @@ class ForceLayer:
         """Draw arrows: motor forces along their axes, rod forces at the platform, joint forces."""
         size = ARROW_LENGTH * self._viewer.scene.size
         lines, colors = [], []
-        largest_by_unit = _largest(motors, units)
-        axes, origins, directions = geometry.shape.drives, *(item[0] for item in geometry.drives)
+        largest_by_unit = _largest_by_unit(motors, units)
+        axes = geometry.shape.drives
+        all_origins, all_directions = geometry.drives
+        origins, directions = all_origins[0], all_directions[0]
         for axis, origin, direction in zip(axes, origins, directions, strict=True):
             if not axis.rod:
-                share = motors[axis.name] / (largest_by_unit[units[axis.name]] or 1.0)
-                lines.append([origin, origin + size * share * direction])
+                fraction = motors[axis.name] / (largest_by_unit[units[axis.name]] or 1.0)
+                lines.append([origin, origin + size * fraction * direction])
                 colors.append(rgb(MOTOR_COLOR))
         largest = max(map(abs, rods.values()), default=0.0) or 1.0
         for segment, endpoints in zip(geometry.shape.segments, geometry.segments[0], strict=True):
@@ -200,36 +201,34 @@ class ForceLayer:
                 lines.append([tip, tip + size * force / largest * direction])
                 colors.append(rgb(COMPRESSION_COLOR if force > 0 else TENSION_COLOR))
         if joints is not None:
-            in_joints, row = joints
-            vectors = _known_forces(in_joints)[row]
+            forces_in_joints, row = joints
+            vectors = _known_forces(forces_in_joints)[row]
             longest = np.linalg.norm(vectors, axis=1).max(initial=0.0) or 1.0
-            for origin, vector in zip(in_joints.position[row], vectors, strict=True):
+            for origin, vector in zip(forces_in_joints.position[row], vectors, strict=True):
                 lines.append([origin, origin + size / longest * vector])
                 colors.append(rgb(JOINT_COLOR))
         points = np.array(lines, dtype=np.float32).reshape(-1, 2, 3)
+        point_colors = np.array(colors, dtype=np.uint8).reshape(-1, 3)
         if self._node is None:
             radius = SHAFT_RADIUS * self._viewer.scene.size
             self._node = self._viewer.server.scene.add_arrows(
                 "/forces",
                 points,
-                np.array(colors, dtype=np.uint8).reshape(-1, 3),
+                point_colors,
                 shaft_radius=radius,
                 head_radius=2.4 * radius,
                 head_length=5.0 * radius,
             )
-        self._node.points, self._node.colors = (
-            points,
-            np.array(colors, dtype=np.uint8).reshape(-1, 3),
-        )
+        self._node.points, self._node.colors = points, point_colors
         self._node.visible = len(points) > 0
 
 
 def _known_forces(joints: JointForces) -> np.ndarray:
-    """Return the forces in k joints (N, k, 3), base frame; zero for undetermined components."""
+    """Return the forces in k joints (N, k, 3), base frame; undetermined components are zero."""
     return np.nan_to_num(joints.wrench_in_base[..., :3])
 
 
-def _largest(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
+def _largest_by_unit(motors: dict[str, float], units: dict[str, str]) -> dict[str, float]:
     """Return the largest absolute motor force of each unit."""
     largest = dict.fromkeys(units.values(), 0.0)
     for name, value in motors.items():

@@ -18,7 +18,7 @@ class Ghost:
 
     Attributes:
         q: coordinates of the transparent machine (n_q,).
-        words: text in the panel with the distance between the two tools.
+        caption: text in the panel with the distance and angle between the two tools.
     """
 
     def __init__(
@@ -43,25 +43,25 @@ class Ghost:
             has_names=False,
             is_ghost=True,
         )
-        self.words = viewer.server.gui.add_markdown("")
+        self.caption = viewer.server.gui.add_markdown("")
 
     def follow(self, geometry: MachineGeometry) -> None:
         """Move to the pose of the log or of the actuators, and show the distance of the tools."""
         try:
-            self.q = self._next()
+            self.q = self._followed_coordinates()
         except TauloopError as error:
-            self.words.content = f"**{self._name}** does not follow: {error.problems[0].what}"
+            self.caption.content = f"**{self._name}** does not follow: {error.problems[0].what}"
             return
         ghost = self._shape.at(self.q[None])
         self._scene.show(ghost)
         distance = 1e3 * float(np.linalg.norm(ghost.tool[0] - geometry.tool[0]))
         rotation = Rotation.from_matrix(ghost.tool_rotation[0] @ geometry.tool_rotation[0].T)
         angle = np.degrees(rotation.magnitude())
-        self.words.content = (
+        self.caption.content = (
             f"**{self._name}** (transparent): tool {distance:.3g} mm and {angle:.3g} deg away"
         )
 
-    def _next(self) -> np.ndarray:
+    def _followed_coordinates(self) -> np.ndarray:
         viewer = self._viewer
         if self._measured is not None:
             return self._measured.q[self._measured.sample(viewer.time)]

@@ -8,20 +8,26 @@ import numpy as np
 
 from tauloop.viewer.scene.camera import Camera
 
-#: Width of a letter and height of a label in the page, with its margin, pixels.
+#: Width of a letter, height of a line of a label, and margin of a label in the page, pixels.
 LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
 #: Candidate distances of a label from its point, pixels.
 DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
 #: Candidate directions from the point to its label in the picture, in order of preference.
 LABEL_DIRECTIONS = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])
-#: Costs of a position: per pixel of distance from the named point, per pixel of movement, per pixel
-#: by which another named point is nearer, and per covered point of a solid.
-DISTANCE_COST, JUMP_COST, CONFUSION_COST, POINT_COST = 0.2, 0.03, 2.0, 1.0
-#: Costs of a position: per pixel outside the picture, per covered pixel of another label, and per
-#: covered point of a motor.
-#: Costs of a position: per pixel outside the picture, per covered pixel of another label, and per
-#: covered point of a motor.
-OUTSIDE_COST, LABEL_COST, MOTOR_COST = 10.0, 3.0, 50.0
+#: Cost of a position per pixel of distance from the named point.
+DISTANCE_COST = 0.2
+#: Cost of a position per pixel of movement of the label.
+JUMP_COST = 0.03
+#: Cost of a position per pixel by which another named point is nearer.
+CONFUSION_COST = 2.0
+#: Cost of a position per covered point of a solid.
+POINT_COST = 1.0
+#: Cost of a position per pixel outside the picture.
+OUTSIDE_COST = 10.0
+#: Cost of a position per covered square pixel of another label.
+LABEL_COST = 3.0
+#: Cost of a position per covered point of a motor.
+MOTOR_COST = 50.0
 
 
 class Label:
@@ -36,7 +42,7 @@ class Label:
     """
 
     def __init__(self, node: Any, text: str, point: np.ndarray) -> None:
-        """Create a label that is not placed yet."""
+        """Create a label without a position in the picture."""
         self.node, self.text, self.point = node, text, point
         self.center: Any = None
 
@@ -113,44 +119,48 @@ class SceneLabels:
         if not self.labels:
             return
         camera = self.camera
-        avoided = camera.pixels(np.concatenate([*self._motors.values()]))
-        seen = camera.pixels(np.concatenate([*self._solids.values()]))
-        placed = np.empty((0, 4))
+        motor_points = camera.pixels(np.concatenate([*self._motors.values()]))
+        solid_points = camera.pixels(np.concatenate([*self._solids.values()]))
+        placed_boxes = np.empty((0, 4))
         anchors = camera.pixels(np.array([label.point for label in self.labels.values()]))
         for index, (label, anchor) in enumerate(zip(self.labels.values(), anchors, strict=True)):
-            others = np.delete(anchors, index, axis=0)
+            other_anchors = np.delete(anchors, index, axis=0)
             is_misplaced = is_new_view or label.center is None
-            if is_misplaced or self._hard_cost(label, anchor, avoided, placed) > 0.0:
-                label.center = self._best(label, anchor, others, avoided, seen, placed)
+            if is_misplaced or self._overlap_cost(label, anchor, motor_points, placed_boxes) > 0.0:
+                label.center = self._best_center(
+                    label, anchor, other_anchors, motor_points, solid_points, placed_boxes
+                )
             center = label.center
-            placed = np.vstack([placed, np.concatenate([anchor + center, label.half_size])])
+            placed_boxes = np.vstack(
+                [placed_boxes, np.concatenate([anchor + center, label.half_size])]
+            )
             label.node.position = tuple(camera.shifted(label.point, center))
 
-    def _hard_cost(
-        self, label: Label, anchor: np.ndarray, avoided: np.ndarray, placed: np.ndarray
+    def _overlap_cost(
+        self, label: Label, anchor: np.ndarray, motor_points: np.ndarray, placed_boxes: np.ndarray
     ) -> float:
         """Return the cost of covered motors and labels at the current position of a label."""
         centers = (anchor + label.center)[None]
-        return float(self._fixed_costs(centers, label.half_size, avoided, placed)[0])
+        return float(self._overlap_costs(centers, label.half_size, motor_points, placed_boxes)[0])
 
-    def _best(
+    def _best_center(
         self,
         label: Label,
         anchor: np.ndarray,
         others: np.ndarray,
-        avoided: np.ndarray,
-        seen: np.ndarray,
-        placed: np.ndarray,
+        motor_points: np.ndarray,
+        solid_points: np.ndarray,
+        placed_boxes: np.ndarray,
     ) -> np.ndarray:
         """Return the center of a label with the lowest cost (2,), pixels from its point.
 
         Args:
             label: the label.
-            anchor: its point in the picture (2,), pixels.
+            anchor: point of the label in the picture (2,), pixels.
             others: points of the other labels (k, 2).
-            avoided: points of motors (N, 2).
-            seen: points of solids (N, 2).
-            placed: centers and half sizes of the labels that are already placed (k, 4).
+            motor_points: points of motors (N, 2).
+            solid_points: points of solids (N, 2).
+            placed_boxes: centers and half sizes of the labels that are already placed (k, 4).
         """
         half = label.half_size
         steps = np.array([d for d in DISTANCES for _ in LABEL_DIRECTIONS])
@@ -158,25 +168,25 @@ class SceneLabels:
         unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
         offsets = unit * steps[:, None] + directions * half
         centers = anchor + offsets
-        costs = self._fixed_costs(centers, half, avoided, placed)
+        costs = self._overlap_costs(centers, half, motor_points, placed_boxes)
         costs += DISTANCE_COST * steps
         if label.center is not None:
             costs += JUMP_COST * np.linalg.norm(offsets - label.center, axis=1)
         costs += CONFUSION_COST * _confusion(centers, half, anchor, others)
-        costs += POINT_COST * _covered(centers, half, seen)
+        costs += POINT_COST * _covered(centers, half, solid_points)
         frame = 0.5 * np.array(self.camera.size) - half
         costs += OUTSIDE_COST * np.clip(np.abs(centers) - frame, 0.0, None).sum(axis=1)
         return np.asarray(offsets[int(np.argmin(costs))])
 
     @staticmethod
-    def _fixed_costs(
-        centers: np.ndarray, half: np.ndarray, avoided: np.ndarray, placed: np.ndarray
+    def _overlap_costs(
+        centers: np.ndarray, half: np.ndarray, motor_points: np.ndarray, placed_boxes: np.ndarray
     ) -> np.ndarray:
         """Return the cost of covered motors and labels at centers (N, 2)."""
-        motors = MOTOR_COST * _covered(centers, half, avoided)
-        distance = np.abs(centers[:, None] - placed[None, :, :2])
-        common = np.clip(half + placed[:, 2:] - distance, 0.0, None)
-        return np.asarray(motors + LABEL_COST * common.prod(axis=2).sum(axis=1))
+        motors = MOTOR_COST * _covered(centers, half, motor_points)
+        distance = np.abs(centers[:, None] - placed_boxes[None, :, :2])
+        overlap = np.clip(half + placed_boxes[:, 2:] - distance, 0.0, None)
+        return np.asarray(motors + LABEL_COST * overlap.prod(axis=2).sum(axis=1))
 
 
 def _confusion(
@@ -222,7 +232,7 @@ def surface_points(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> n
     counts = np.ceil(np.linalg.norm(ends - starts, axis=1) / spacing).astype(int) + 1
     edge = np.repeat(np.arange(len(edges)), counts)
     number = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    share = (number / np.maximum(counts[edge] - 1, 1))[:, None]
-    points = starts[edge] * (1.0 - share) + ends[edge] * share
+    fraction = (number / np.maximum(counts[edge] - 1, 1))[:, None]
+    points = starts[edge] * (1.0 - fraction) + ends[edge] * fraction
     _, first = np.unique(np.round(points / spacing), axis=0, return_index=True)
     return np.asarray(points[np.sort(first)])

@@ -24,21 +24,25 @@ from tauloop.viewer.scene.camera import (
 )
 from tauloop.viewer.scene.labels import SceneLabels, surface_points
 
-#: Length of the tool's axes and thickness of its path, as fractions of the machine's largest
+#: Length of the tool's axes, as a fraction of the machine's largest dimension.
+TOOL_AXES_LENGTH = 0.07
+#: Thickness of the tool's path, as a fraction of the machine's largest dimension.
+PATH_THICKNESS = 0.003
+#: Distance between the points on motors that labels avoid, as a fraction of the machine's largest
 #: dimension.
-TOOL_AXES, PATH_THICKNESS = 0.07, 0.003
-#: Distances between the points on motors and on other solids that labels avoid, as fractions of the
-#: machine's largest dimension.
-MOTOR_SPACING, SOLID_SPACING = 0.015, 0.04
+MOTOR_SPACING = 0.015
+#: Distance between the points on all solids that labels avoid, as a fraction of the machine's
+#: largest dimension.
+SOLID_SPACING = 0.04
 #: Height of the heading of a recording, as a fraction of the machine's largest dimension.
-HEADING_SHARE = 0.18
+HEADING_HEIGHT = 0.18
 #: Color and opacity of a second, transparent machine.
 GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
 #: Opacity of solids while objects inside them are shown.
 TRANSPARENT_OPACITY = 0.35
 #: Intensity of the ambient light, and gray level (of 255) of the light reflected by the floor.
-#: There is no environment map: without a graphics card, viser needs half a minute to unpack it, and
-#: until then the machine is almost white.
+#: There is no environment map. Without a graphics card, viser would need half a minute to unpack
+#: the map, and the machine would be almost white until then.
 LIGHT_INTENSITY, FLOOR_LIGHT = 3.0, 140
 
 
@@ -49,6 +53,7 @@ class MachineScene:
         size: the machine's largest dimension, m.
         labels: labels of the scene; None for an additional machine.
         points: points that a fitted view contains (N, 3), m.
+        away: direction from the machine to the camera in the first view (3,).
     """
 
     def __init__(
@@ -76,8 +81,10 @@ class MachineScene:
             EngineError: trimesh is not installed.
             InputError: the file of a mesh is missing, damaged or too large.
         """
-        self._scene, self.shape, self._mechanism = server.scene, geometry.shape, model.mechanism
-        self.size, self._shown = geometry.size, geometry
+        self._scene = server.scene
+        self._mechanism = model.mechanism
+        self.shape, self.size = geometry.shape, geometry.size
+        self._geometry = geometry
         self._reference = machine_geometry(model, model.assembly.q)
         self._frames = frames(self._mechanism, geometry, self._reference)
         solids = machine_solids(model)
@@ -86,7 +93,7 @@ class MachineScene:
         self._nodes = {
             body: self._scene.add_frame(node_path(body, top), show_axes=False) for body, _ in meshes
         }
-        self._drawn = {
+        self._mesh_nodes = {
             (body, color): self._scene.add_mesh_simple(
                 f"{node_path(body, top)}/{color[1:]}",
                 vertices=mesh.vertices.astype(np.float32),
@@ -99,29 +106,32 @@ class MachineScene:
             for (body, color), mesh in meshes.items()
         }
         cables = {rod.name for rod in self._mechanism.rods if rod.tension is not None}
-        reach = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
+        mesh_lengths = {key: float(np.ptp(mesh.vertices[:, 2])) for key, mesh in meshes.items()}
+        # Name, node and length of the mesh of each cable.
         self._cables = [
-            (key[0], node, reach[key]) for key, node in self._drawn.items() if key[0] in cables
+            (key[0], node, mesh_lengths[key])
+            for key, node in self._mesh_nodes.items()
+            if key[0] in cables
         ]
-        self._corners = _by_body({key: mesh.vertices for key, mesh in meshes.items()})
+        self._vertices = _by_body({key: mesh.vertices for key, mesh in meshes.items()})
         self.labels: SceneLabels | None = None
         self._tool: Any = None
         self._texts: dict[str, str] = {}
         motors = parts(solid for solid in solids if solid.role == "motor")
         self._motors = _surfaces(motors, MOTOR_SPACING * self.size)
         self._surfaces = _surfaces(meshes, SOLID_SPACING * self.size)
-        self.points = self._occupied(geometry)
+        self.points = self._points_to_fit(geometry)
         if has_names:
-            self._furnish(server, geometry)
+            self._add_surroundings(server, geometry)
         self.show(geometry)
         self.arrange_labels()
 
-    def _furnish(self, server: Any, geometry: MachineGeometry) -> None:
+    def _add_surroundings(self, server: Any, geometry: MachineGeometry) -> None:
         """Add names, the tool's axes, the floor, light, and the first camera."""
         self._tool = self._scene.add_frame(
             "/tool",
-            axes_length=TOOL_AXES * self.size,
-            axes_radius=0.06 * TOOL_AXES * self.size,
+            axes_length=TOOL_AXES_LENGTH * self.size,
+            axes_radius=0.06 * TOOL_AXES_LENGTH * self.size,
             origin_radius=0.0,
         )
         self.floor = self._scene.add_grid("/floor")
@@ -131,55 +141,54 @@ class MachineScene:
         )
         self.away = np.array(CAMERA_DIRECTION)
         if len(geometry.plane) == 2:
-            across = 3 - sum(geometry.plane)
-            self.away = np.eye(3)[across] * (1.0 if across == 2 else -1.0) + [0.0, -0.02, 0.02]
-        self.labels = SceneLabels(self._scene, self.fitted())
+            normal = 3 - sum(geometry.plane)
+            self.away = np.eye(3)[normal] * (1.0 if normal == 2 else -1.0) + [0.0, -0.02, 0.02]
+        self.labels = SceneLabels(self._scene, self.fitted_camera())
         self._put_floor()
-        self._start_from(server, self.labels.camera)
+        self._set_initial_camera(server, self.labels.camera)
 
     @staticmethod
-    def _start_from(server: Any, camera: Camera) -> None:
+    def _set_initial_camera(server: Any, camera: Camera) -> None:
         """Set the initial camera of every page."""
-        first = server.initial_camera
-        first.fov, first.look_at, first.position = (
-            FIELD_OF_VIEW,
-            tuple(camera.look_at),
-            tuple(camera.eye),
-        )
+        initial_camera = server.initial_camera
+        initial_camera.fov = FIELD_OF_VIEW
+        initial_camera.look_at = tuple(camera.look_at)
+        initial_camera.position = tuple(camera.eye)
 
     def frame_below_heading(self, server: Any, size: tuple[float, float]) -> None:
         """Fit the first view into pictures of a size (pixels), below a heading."""
         assert self.labels is not None
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        middle, top = 0.5 * (low + high), high[2] + HEADING_SHARE * self.size
+        middle, top = 0.5 * (low + high), high[2] + HEADING_HEIGHT * self.size
         points = np.vstack([self.points, [middle[0], middle[1], top]])
         camera = fitted_camera(points, self.away, size)
-        self._start_from(server, camera)
+        self._set_initial_camera(server, camera)
         self.labels.look_from(camera)
 
-    def _occupied(self, geometry: MachineGeometry) -> np.ndarray:
-        """Return the corners of all solids and the tool at some states of a motion (N, 3), m."""
+    def _points_to_fit(self, geometry: MachineGeometry) -> np.ndarray:
+        """Return the vertices of all solids and the tool at some states of a motion (N, 3), m."""
         states = np.unique(np.linspace(0, len(geometry) - 1, 9).astype(int))
-        corners = [self.moved(self._corners, int(state)) for state in states]
+        vertices = [self.points_in_base(self._vertices, int(state)) for state in states]
         arrows = geometry.tool[states, None] + np.array([[0.0] * 3, *np.eye(3)]) * (
-            2.0 * TOOL_AXES * self.size
+            2.0 * TOOL_AXES_LENGTH * self.size
         )
-        return np.concatenate([*corners, geometry.tool, arrows.reshape(-1, 3)])
+        return np.concatenate([*vertices, geometry.tool, arrows.reshape(-1, 3)])
 
-    def widen(self, points: np.ndarray) -> None:
+    def include_points(self, points: np.ndarray) -> None:
         """Extend fitted views and the floor to further points (N, 3)."""
         self.points = np.concatenate([self.points, points])
         self._put_floor()
 
     def _put_floor(self) -> None:
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        middle, width = 0.5 * (low + high), 1.4 * float(np.max((high - low)[:2]))
-        floor, width = self.floor, max(width, 1.4 * self.size)
+        middle = 0.5 * (low + high)
+        width = 1.4 * max(float(np.max((high - low)[:2])), self.size)
+        floor = self.floor
         floor.width = floor.height = width
         floor.cell_size, floor.section_size = self.size / 10, self.size / 2
         floor.position = (middle[0], middle[1], low[2] - 0.02 * self.size)
 
-    def fitted(
+    def fitted_camera(
         self, size: tuple[float, float] = DEFAULT_SIZE, away: np.ndarray | None = None
     ) -> Camera:
         """Return a camera that sees the whole machine.
@@ -204,31 +213,32 @@ class MachineScene:
         """Poses of bodies and rods in the displayed geometry, by name."""
         return self._frames
 
-    def moved(self, points: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:
+    def points_in_base(self, points: Mapping[str, np.ndarray], state: int = 0) -> np.ndarray:
         """Return points of bodies and rods in the base frame (N, 3), m.
 
         Args:
             points: points (k, 3) in the frame of each body or rod, by name.
             state: index of the state.
         """
-        placed = [np.zeros((0, 3))]
+        in_base = [np.zeros((0, 3))]
         for name, local in points.items():
             pose = self._frames[name].at(state)
-            placed.append(local @ pose.rotation.T + pose.position)
-        return np.concatenate(placed)
+            in_base.append(local @ pose.rotation.T + pose.position)
+        return np.concatenate(in_base)
 
     def show(self, geometry: MachineGeometry, state: int = 0) -> None:
         """Move all nodes to one state of a geometry."""
-        if geometry is not self._shown:
-            self._shown, self._frames = geometry, frames(self._mechanism, geometry, self._reference)
+        if geometry is not self._geometry:
+            self._geometry = geometry
+            self._frames = frames(self._mechanism, geometry, self._reference)
         for name, node in self._nodes.items():
             pose = self._frames[name].at(state)
             node.position = pose.position
             node.wxyz = Rotation.from_matrix(pose.rotation).as_quat(scalar_first=True)
         lengths = np.linalg.norm(np.diff(geometry.segments[state], axis=1)[:, 0], axis=-1)
         rods = dict(zip((segment.name for segment in self.shape.segments), lengths, strict=True))
-        for name, node, reach in self._cables:
-            node.scale = (1.0, 1.0, float(rods[name]) / reach)
+        for name, node, mesh_length in self._cables:
+            node.scale = (1.0, 1.0, float(rods[name]) / mesh_length)
         if self.labels is None:
             return
         self._tool.position = geometry.tool[state]
@@ -253,7 +263,8 @@ class MachineScene:
 
     def obstacles(self, state: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return points on motors and points on all solids (N, 3) at a displayed state, m."""
-        return self.moved(self._motors, state), self.moved(self._surfaces, state)
+        motors = self.points_in_base(self._motors, state)
+        return motors, self.points_in_base(self._surfaces, state)
 
     def draw_path(self, points: np.ndarray, colors: Sequence[str] | None = None) -> None:
         """Draw the tool's path (N, 3), each segment in the color of its first sample (N,)."""
@@ -272,7 +283,7 @@ class MachineScene:
 
     def color_rods(self, colors: Mapping[str, str]) -> None:
         """Color rods by name; other rods keep their own color."""
-        for (name, own_color), node in self._drawn.items():
+        for (name, own_color), node in self._mesh_nodes.items():
             rod = name.removesuffix(".lower").removesuffix(".upper")
             is_colored = rod in colors and own_color != ROLE_COLORS["joint"]
             node.color = rgb(colors[rod] if is_colored else own_color)
@@ -296,7 +307,7 @@ class MachineScene:
 
     def show_inside(self, is_shown: bool) -> None:
         """Make solids transparent, so that objects inside them are visible, or opaque again."""
-        for node in self._drawn.values():
+        for node in self._mesh_nodes.values():
             node.opacity = TRANSPARENT_OPACITY if is_shown else None
 
     def show_tool_axes(self, is_shown: bool) -> None:
@@ -305,15 +316,15 @@ class MachineScene:
 
 
 def _by_body(points: Mapping[tuple[str, str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Return points grouped by body and color as points grouped by body."""
+    """Return the points of each body, from points by body and color."""
     bodies: dict[str, list[np.ndarray]] = {}
-    for (body, _), places in points.items():
-        bodies.setdefault(body, []).append(places)
-    return {body: np.concatenate(places) for body, places in bodies.items()}
+    for (body, _), body_points in points.items():
+        bodies.setdefault(body, []).append(body_points)
+    return {body: np.concatenate(arrays) for body, arrays in bodies.items()}
 
 
 def _surfaces(meshes: Mapping[tuple[str, str], Mesh], spacing: float) -> dict[str, np.ndarray]:
-    """Return points on the surfaces of meshes by body, with a spacing, m."""
+    """Return points on the surfaces of meshes by body; see `surface_points`."""
     return _by_body(
         {key: surface_points(mesh.vertices, mesh.faces, spacing) for key, mesh in meshes.items()}
     )

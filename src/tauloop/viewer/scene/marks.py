@@ -16,20 +16,21 @@ from tauloop.viewer.stage import Stage
 EFFECTS = {
     "serial": "serial: platform blocked in a direction",
     "parallel": "parallel: motors cannot hold the platform",
-    "constraint": "constraint: platform gains a freedom",
+    "constraint": "constraint: platform gains a degree of freedom",
 }
 #: Colors of a path within limits, beyond limits, and near a singularity, with different lightness.
 WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR = RESIDUAL, "#e69f00", "#1f2328"
 
 
 def path_colors(model: Model, q: np.ndarray) -> list[str]:
-    """Return the colors of the samples (N, n_q) of a motion."""
-    beyond = (model.limits.room(q) < 0.0).any(axis=1)
+    """Return a color for each sample (N, n_q) of a motion."""
+    is_beyond_limit = (model.limits.room(q) < 0.0).any(axis=1)
     measured = singularities(model, q)
-    near = np.stack([measured.distance(kind) for kind in SINGULARITY_KINDS]).min(
-        axis=0
-    ) < least_distance(model)
-    colors = np.where(near, SINGULAR_COLOR, np.where(beyond, BEYOND_COLOR, WITHIN_COLOR))
+    distances = np.stack([measured.distance(kind) for kind in SINGULARITY_KINDS])
+    is_near_singular = distances.min(axis=0) < least_distance(model)
+    colors = np.where(
+        is_near_singular, SINGULAR_COLOR, np.where(is_beyond_limit, BEYOND_COLOR, WITHIN_COLOR)
+    )
     return colors.tolist()
 
 
@@ -38,7 +39,8 @@ class Marks:
 
     def __init__(self, viewer: Stage) -> None:
         """Start without labels."""
-        self._viewer, self._near = viewer, least_distance(viewer.model)
+        self._viewer = viewer
+        self._least_distance = least_distance(viewer.model)
         self._shown: set[str] = set()
 
     def follow(self, geometry: MachineGeometry) -> str:
@@ -52,7 +54,7 @@ class Marks:
         }
         measured = singularities(model, q[None])
         distances = {kind: float(measured.distance(kind)[0]) for kind in SINGULARITY_KINDS}
-        near = [kind for kind in SINGULARITY_KINDS if distances[kind] < self._near]
+        near = [kind for kind in SINGULARITY_KINDS if distances[kind] < self._least_distance]
         texts = {
             f"limit/{name}": (item.short, _position(model, name, geometry))
             for name, item in outside.items()
@@ -65,8 +67,8 @@ class Marks:
             )
         labels = viewer.scene.labels
         assert labels is not None
-        for name, (text, place) in texts.items():
-            labels.put(f"/marks/{name}", text, place)
+        for name, (text, position) in texts.items():
+            labels.put(f"/marks/{name}", text, position)
         for name in self._shown.difference(texts):
             labels.remove(f"/marks/{name}")
         self._shown = set(texts)

@@ -44,14 +44,15 @@ class Neighbor:
         self._scene = MachineScene(
             self.server, model, self._shape.at(self.q[None]), name=name, has_names=False
         )
-        self.offset = self._free_place(viewer.scene)
+        self.offset = self._offset_from(viewer.scene)
         root.position = tuple(self.offset)
         points = self._scene.points + self.offset
         viewer.scene.name_machine(name, model.mechanism.name, points)
-        viewer.scene.widen(points)
+        viewer.scene.include_points(points)
         assert viewer.scene.labels is not None
-        self._labels, self._name = viewer.scene.labels, name
-        self._free_labels()
+        self._labels = viewer.scene.labels
+        self._name = name
+        self._update_obstacles()
         gui = self.server.gui
         with gui.add_folder(f"{number + 1}: {model.mechanism.name}", expand_by_default=False):
             self.message: Any = gui.add_markdown("", visible=False)
@@ -62,13 +63,13 @@ class Neighbor:
         """The sliders of the machine."""
         return self._sliders
 
-    def _free_place(self, first: MachineScene) -> np.ndarray:
-        """Return the displacement (3,), m: to the right in the first view, on the same floor."""
-        right = view_axes(-first.away)[0]
-        across, occupied = self._scene.points @ right, first.points @ right
-        gap = GAP * max(float(np.ptp(across)), self._scene.size)
-        offset = (occupied.max() + gap - across.min()) * right
-        offset[2] = first.points[:, 2].min() - self._scene.points[:, 2].min()
+    def _offset_from(self, scene: MachineScene) -> np.ndarray:
+        """Return the displacement (3,), m, to the right of a scene on the same floor."""
+        right = view_axes(-scene.away)[0]
+        coordinates = self._scene.points @ right
+        gap = GAP * max(float(np.ptp(coordinates)), self._scene.size)
+        offset = ((scene.points @ right).max() + gap - coordinates.min()) * right
+        offset[2] = scene.points[:, 2].min() - self._scene.points[:, 2].min()
         return np.asarray(offset)
 
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
@@ -77,12 +78,12 @@ class Neighbor:
             self.q = np.array(q)
             self._scene.show(self._shape.at(self.q[None]))
             self._sliders.follow(self.q, dragged)
-            self._free_labels()
+            self._update_obstacles()
             self._labels.arrange()
             self.message.visible = False
 
-    def _free_labels(self) -> None:
-        """Keep labels off the motors of this machine."""
+    def _update_obstacles(self) -> None:
+        """Update the points of this machine that labels avoid."""
         motors, solids = self._scene.obstacles()
         self._labels.avoid(self._name, motors + self.offset, solids + self.offset)
 

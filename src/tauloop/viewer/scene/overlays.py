@@ -12,13 +12,18 @@ from tauloop.geometry.machine_geometry import joint_axes
 from tauloop.mechanism.model import BASE, Inertia, Mechanism, SlenderPart
 from tauloop.viewer.scene.machine_scene import MachineScene, node_path, rgb
 
-#: Lengths of the axes of frames and joints, and radius of the ball at a mass center, as fractions
-#: of the machine's largest dimension.
-FRAME_AXES, JOINT_AXES, CENTER_RADIUS = 0.06, 0.16, 0.011
-#: Smallest half axis of an ellipsoid as a fraction of its largest, so that it is visible.
-MIN_HALF_AXIS = 0.02
-#: Colors of joint axes, mass centers and ellipsoids, and opacity of ellipsoids.
-AXIS_COLOR, CENTER_COLOR, ELLIPSOID_COLOR, ELLIPSOID_OPACITY = "#1b7837", "#b0301c", "#8a6fb0", 0.55
+#: Length of the axes of frames, as a fraction of the machine's largest dimension.
+FRAME_AXES_LENGTH = 0.06
+#: Length of the axes of joints, as a fraction of the machine's largest dimension.
+JOINT_AXES_LENGTH = 0.16
+#: Radius of the ball at a mass center, as a fraction of the machine's largest dimension.
+CENTER_RADIUS = 0.011
+#: Smallest semi-axis of an ellipsoid as a fraction of its largest, so that it is visible.
+MIN_SEMI_AXIS = 0.02
+#: Colors of joint axes, mass centers and ellipsoids.
+AXIS_COLOR, CENTER_COLOR, ELLIPSOID_COLOR = "#1b7837", "#b0301c", "#8a6fb0"
+#: Opacity of ellipsoids.
+ELLIPSOID_OPACITY = 0.55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +34,15 @@ class MassProperties:
         name: name of the body, rod or part.
         mass: mass, kg.
         center: mass center (3,), m.
-        half_axes: half axes (3,) of the ellipsoid of uniform density with the same mass and
+        semi_axes: semi-axes (3,) of the ellipsoid of uniform density with the same mass and
             inertia, m; zero for a point mass.
-        rotation: directions of the half axes (3, 3), in columns.
+        rotation: directions of the semi-axes (3, 3), in columns.
     """
 
     name: str
     mass: float
     center: np.ndarray
-    half_axes: np.ndarray
+    semi_axes: np.ndarray
     rotation: np.ndarray
 
 
@@ -61,13 +66,13 @@ def mass_properties(mechanism: Mechanism) -> tuple[MassProperties, ...]:
 def _of_inertia(mechanism: Mechanism, name: str, inertia: Inertia) -> MassProperties:
     """Return mass properties and ellipsoid for ten inertial parameters about a frame's origin.
 
-    An ellipsoid with the half axes a, b, c has I_1 = m (b^2 + c^2) / 5 about its first axis, so
+    An ellipsoid with the semi-axes a, b, c has I_1 = m (b^2 + c^2) / 5 about its first axis, so
     a^2 = 5 (I_2 + I_3 - I_1) / (2 m).
     """
     m, *moments = (mechanism.value(value) for value in inertia.parameters)
     if m <= 0.0:
         return MassProperties(
-            name=name, mass=m, center=np.zeros(3), half_axes=np.zeros(3), rotation=np.eye(3)
+            name=name, mass=m, center=np.zeros(3), semi_axes=np.zeros(3), rotation=np.eye(3)
         )
     center = np.array(moments[:3]) / m
     xx, xy, yy, xz, yz, zz = moments[3:]
@@ -75,24 +80,27 @@ def _of_inertia(mechanism: Mechanism, name: str, inertia: Inertia) -> MassProper
     about_center = about_origin - m * (center @ center * np.eye(3) - np.outer(center, center))
     principal, axes = np.linalg.eigh(about_center)
     squares = 2.5 / m * (principal.sum() - 2.0 * principal)
-    half_axes = np.sqrt(np.clip(squares, 0.0, None))
+    semi_axes = np.sqrt(np.clip(squares, 0.0, None))
     axes[:, 2] *= np.sign(np.linalg.det(axes))
-    return MassProperties(name=name, mass=m, center=center, half_axes=half_axes, rotation=axes)
+    return MassProperties(name=name, mass=m, center=center, semi_axes=semi_axes, rotation=axes)
 
 
 def _of_slender_part(
     mechanism: Mechanism, name: str, part: SlenderPart, sign: float
 ) -> MassProperties:
-    """Return the ellipsoid of a slender part: a line along z, with J_c = m c^2 / 5."""
+    """Return mass properties of a slender part, with a line along z as its ellipsoid.
+
+    The half length c follows from the moment of inertia about the mass center, J_c = m c^2 / 5.
+    """
     m, moment, about_end = (mechanism.value(value) for value in part.parameters)
-    along = moment / m if m > 0.0 else 0.0
-    about_center = max(about_end - m * along**2, 0.0)
+    center_distance = moment / m if m > 0.0 else 0.0
+    about_center = max(about_end - m * center_distance**2, 0.0)
     half_length = np.sqrt(5.0 * about_center / m) if m > 0.0 else 0.0
     return MassProperties(
         name=name,
         mass=m,
-        center=np.array([0.0, 0.0, sign * along]),
-        half_axes=np.array([0.0, 0.0, half_length]),
+        center=np.array([0.0, 0.0, sign * center_distance]),
+        semi_axes=np.array([0.0, 0.0, half_length]),
         rotation=np.eye(3),
     )
 
@@ -101,39 +109,42 @@ class Overlays:
     """Frames, joint axes, mass centers and ellipsoids; each is built when it is first shown.
 
     Attributes:
-        shown: names of those that are shown.
+        shown: names of the visible overlays.
     """
 
-    #: Names in the panel, and functions that build the nodes.
+    #: Names of the overlays in the panel.
     NAMES = ("body frames", "joint axes", "mass centers", "inertia ellipsoids")
 
     def __init__(self, server: Any, mechanism: Mechanism, scene: MachineScene) -> None:
-        """Start with nothing shown.
+        """Start without visible overlays.
 
         Args:
             server: a `viser.ViserServer`.
             mechanism: the machine.
-            scene: its scene.
+            scene: scene of the machine.
         """
         self._scene, self._mechanism, self._machine = server.scene, mechanism, scene
         self.shown: set[str] = set()
         self._nodes: dict[str, list[Any]] = {}
-        self._placed: dict[str, list[Any]] = {}
+        self._nodes_by_body: dict[str, list[Any]] = {}
 
     def show(self, name: str, is_shown: bool) -> None:
-        """Show or hide one of `NAMES`; solids are transparent while one is shown."""
+        """Show or hide an overlay of `NAMES`; solids are transparent while one is visible."""
         if is_shown and name not in self._nodes:
             builders = (self._frames, self._axes, self._centers, self._ellipsoids)
             self._nodes[name] = dict(zip(self.NAMES, builders, strict=True))[name]()
             self.follow()
         for node in self._nodes.get(name, ()):
             node.visible = is_shown
-        (self.shown.add if is_shown else self.shown.discard)(name)
+        if is_shown:
+            self.shown.add(name)
+        else:
+            self.shown.discard(name)
         self._machine.show_inside(bool(self.shown))
 
     def follow(self) -> None:
         """Move all nodes to the machine's pose."""
-        for body, nodes in self._placed.items():
+        for body, nodes in self._nodes_by_body.items():
             pose = self._machine.frames[body].at(0)
             wxyz = Rotation.from_matrix(pose.rotation).as_quat(scalar_first=True)
             for node in nodes:
@@ -142,11 +153,11 @@ class Overlays:
     def _frame(self, kind: str, body: str, **options: Any) -> Any:
         """Return a new node that moves with a body or rod."""
         node = self._scene.add_frame(node_path(body, f"/{kind}"), **options)
-        self._placed.setdefault(body, []).append(node)
+        self._nodes_by_body.setdefault(body, []).append(node)
         return node
 
     def _frames(self) -> list[Any]:
-        length = FRAME_AXES * self._machine.size
+        length = FRAME_AXES_LENGTH * self._machine.size
         names = [body.name for body in self._mechanism.bodies]
         return [
             self._frame(
@@ -156,7 +167,7 @@ class Overlays:
         ]
 
     def _axes(self) -> list[Any]:
-        half = 0.5 * JOINT_AXES * self._machine.size
+        half = 0.5 * JOINT_AXES_LENGTH * self._machine.size
         lines: dict[str, list[np.ndarray]] = {}
         for axis in joint_axes(self._mechanism):
             assert axis.direction is not None  # a joint has its own axis
@@ -188,10 +199,10 @@ class Overlays:
     def _ellipsoids(self) -> list[Any]:
         nodes = []
         for item in mass_properties(self._mechanism):
-            largest = float(item.half_axes.max())
+            largest = float(item.semi_axes.max())
             if largest == 0.0:
                 continue
-            half_axes = np.maximum(item.half_axes, MIN_HALF_AXIS * largest)
+            semi_axes = np.maximum(item.semi_axes, MIN_SEMI_AXIS * largest)
             nodes.append(self._frame("ellipsoids", item.name, show_axes=False))
             self._scene.add_icosphere(
                 f"{node_path(item.name, '/ellipsoids')}/ball",
@@ -201,6 +212,6 @@ class Overlays:
                 opacity=ELLIPSOID_OPACITY,
                 position=item.center,
                 wxyz=Rotation.from_matrix(item.rotation).as_quat(scalar_first=True),
-                scale=tuple(half_axes),
+                scale=tuple(semi_axes),
             )
         return nodes

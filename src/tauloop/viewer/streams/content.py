@@ -48,7 +48,7 @@ class FrameMesh:
 
 
 class StreamedMachine:
-    """The shapes of a machine, and their poses at states."""
+    """The shapes of a machine, and their poses at the states of a motion."""
 
     def __init__(self, model: Model) -> None:
         """Build the shapes.
@@ -68,12 +68,12 @@ class StreamedMachine:
     def frames(self, geometry: MachineGeometry) -> dict[str, FrameStates]:
         """Return the poses of bodies, rods and the tool at the states of a geometry, by name."""
         mechanism = self.model.mechanism
-        placed = {
+        poses = {
             name: _states(pose.rotation, pose.position)
             for name, pose in frames(mechanism, geometry, self._reference).items()
         }
-        placed[TOOL_FRAME] = _states(geometry.tool_rotation, geometry.tool)
-        return placed
+        poses[TOOL_FRAME] = _states(geometry.tool_rotation, geometry.tool)
+        return poses
 
 
 def _states(rotation: np.ndarray, position: np.ndarray) -> FrameStates:

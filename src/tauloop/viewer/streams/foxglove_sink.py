@@ -27,10 +27,12 @@ SHAPES_TOPIC, FRAMES_TOPIC, QUANTITIES_TOPIC, UNITS_TOPIC = (
     "/quantities",
     "/units",
 )
-#: Interval in which a server sends the shapes again, for viewers that connect later, s.
-REPEATED_AFTER = 1.0
-#: Maximum number of ports that are tried, and the largest port number.
-PORTS_TRIED, LAST_PORT = 20, 65535
+#: Interval after which a server sends the shapes again, for viewers that connect later, s.
+RESEND_INTERVAL = 1.0
+#: Maximum number of ports that are tried.
+MAX_TRIED_PORTS = 20
+#: Largest port number.
+MAX_PORT = 65535
 #: Nanoseconds in a second.
 NANOSECONDS = 1_000_000_000
 
@@ -62,7 +64,7 @@ class FoxgloveSink(StreamSink):
         if path is not None:
             self._writer = foxglove.open_mcap(path, allow_overwrite=True, context=self._context)
         else:
-            self._server = _started(foxglove, name, host, port, self._context)
+            self._server = _start_server(foxglove, name, host, port, self._context)
             self.address = f"ws://{host}:{self._server.port}"
         self._shapes = channels.SceneUpdateChannel(SHAPES_TOPIC, context=self._context)
         self._frames = channels.FrameTransformsChannel(FRAMES_TOPIC, context=self._context)
@@ -70,17 +72,17 @@ class FoxgloveSink(StreamSink):
         self._quantities: Any = None
         self._units: Any = None
         self._scene: Any = None
-        self._stated: dict[str, str] = {}
-        self._sent = -math.inf
+        self._quantity_units: dict[str, str] = {}
+        self._last_resend = -math.inf
 
     def describe(self, machine: StreamedMachine, units: Mapping[str, str]) -> None:
-        """Store shapes and units; they are sent with the first state and its time."""
+        """Store shapes and units, which are sent together with the first state."""
         messages = self._messages
         entities = []
         for number, shape in enumerate(machine.shapes):
             triangles = messages.TriangleListPrimitive(
                 points=[messages.Point3(x=x, y=y, z=z) for x, y, z in shape.mesh.vertices.tolist()],
-                indices=[int(corner) for corner in shape.mesh.faces.reshape(-1)],
+                indices=[int(vertex) for vertex in shape.mesh.faces.reshape(-1)],
                 color=messages.Color(r=shape.color[0], g=shape.color[1], b=shape.color[2], a=1.0),
             )
             entities.append(
@@ -93,7 +95,7 @@ class FoxgloveSink(StreamSink):
                 )
             )
         self._scene = messages.SceneUpdate(entities=entities)
-        self._stated = {name: unit or "1" for name, unit in units.items()}
+        self._quantity_units = {name: unit or "1" for name, unit in units.items()}
         self._units = self._new_channel(
             UNITS_TOPIC, "tauloop.Units", dict.fromkeys(units, "string")
         )
@@ -110,13 +112,17 @@ class FoxgloveSink(StreamSink):
     ) -> None:
         """Send one state."""
         messages = self._messages
-        stamp = round(time * NANOSECONDS)
+        nanoseconds = round(time * NANOSECONDS)
         now = monotonic()
-        if self._sent == -math.inf or (self._server and now - self._sent > REPEATED_AFTER):
-            self._sent = now
-            self._shapes.log(self._scene, log_time=stamp)
-            self._units.log(self._stated, log_time=stamp)
-        timestamp = messages.Timestamp(sec=stamp // NANOSECONDS, nsec=stamp % NANOSECONDS)
+        if self._last_resend == -math.inf or (
+            self._server and now - self._last_resend > RESEND_INTERVAL
+        ):
+            self._last_resend = now
+            self._shapes.log(self._scene, log_time=nanoseconds)
+            self._units.log(self._quantity_units, log_time=nanoseconds)
+        timestamp = messages.Timestamp(
+            sec=nanoseconds // NANOSECONDS, nsec=nanoseconds % NANOSECONDS
+        )
         transforms = []
         for name, states in frames.items():
             px, py, pz = states.position[state].tolist()
@@ -130,9 +136,9 @@ class FoxgloveSink(StreamSink):
                     rotation=messages.Quaternion(x=x, y=y, z=z, w=w),
                 )
             )
-        self._frames.log(messages.FrameTransforms(transforms=transforms), log_time=stamp)
+        self._frames.log(messages.FrameTransforms(transforms=transforms), log_time=nanoseconds)
         if quantities:
-            self._quantities.log(dict(quantities), log_time=stamp)
+            self._quantities.log(dict(quantities), log_time=nanoseconds)
 
     def close(self) -> None:
         """Close the file or the server."""
@@ -143,7 +149,7 @@ class FoxgloveSink(StreamSink):
 
 
 def _json_channel(
-    foxglove: Any, context: Any, topic: str, name: str, kinds: Mapping[str, str]
+    foxglove: Any, context: Any, topic: str, name: str, field_types: Mapping[str, str]
 ) -> Any:
     """Return a channel of JSON messages with a schema, from which Foxglove lists their fields.
 
@@ -152,22 +158,22 @@ def _json_channel(
         context: the file or server.
         topic: topic of the channel.
         name: name of the schema.
-        kinds: kind of each field, such as "number".
+        field_types: JSON type of each field, such as "number".
     """
-    properties = {field: {"type": kind} for field, kind in kinds.items()}
+    properties = {field: {"type": json_type} for field, json_type in field_types.items()}
     text = json.dumps({"type": "object", "title": name, "properties": properties})
     schema = foxglove.Schema(name=name, encoding="jsonschema", data=text.encode())
     return foxglove.Channel(topic, schema=schema, message_encoding="json", context=context)
 
 
-def _started(foxglove: Any, name: str, host: str, port: int, context: Any) -> Any:
-    """Return a server on a port, or on the next free port.
+def _start_server(foxglove: Any, name: str, host: str, port: int, context: Any) -> Any:
+    """Start a server on a port, or on the next free port.
 
     Raises:
         InputError: no port is free.
     """
     problem = ""
-    for candidate in range(port, min(port + PORTS_TRIED, LAST_PORT + 1)):
+    for candidate in range(port, min(port + MAX_TRIED_PORTS, MAX_PORT + 1)):
         try:
             return foxglove.start_server(name=name, host=host, port=candidate, context=context)
         except (OSError, RuntimeError) as error:

@@ -51,12 +51,12 @@ class RerunSink(StreamSink):
         for name, unit in units.items():
             title = f"{name} [{unit}]" if unit else name
             stream.log(_plot_path(name), rerun.SeriesLines(names=title), static=True)
-        self._arrange(units)
+        self._send_layout(units)
 
-    def _arrange(self, names: Iterable[str]) -> None:
+    def _send_layout(self, names: Iterable[str]) -> None:
         """Send a layout: the machine at the left, and a plot for each quantity at the right.
 
-        By default, Rerun would create a plot for each channel, and leave some out.
+        By default, Rerun would create a plot for each channel, and omit some of them.
         """
         views = importlib.import_module("rerun.blueprint")
         machine = views.Spatial3DView(origin="machine", name="machine")
@@ -64,8 +64,10 @@ class RerunSink(StreamSink):
         plots = [
             views.TimeSeriesView(origin=group, name=group.rpartition("/")[2]) for group in groups
         ]
-        shown = views.Horizontal(machine, views.Vertical(*plots)) if plots else machine
-        self._stream.send_blueprint(views.Blueprint(shown, views.SelectionPanel(state="collapsed")))
+        layout = views.Horizontal(machine, views.Vertical(*plots)) if plots else machine
+        self._stream.send_blueprint(
+            views.Blueprint(layout, views.SelectionPanel(state="collapsed"))
+        )
 
     def show(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ from tauloop.viewer.streams.content import StreamedMachine, StreamSink
 
 #: Names of the viewers.
 VIEWERS = ("rerun", "foxglove")
-#: Number of bytes that are written as a test to get the reason why a file cannot be written.
+#: Number of bytes of the test that finds out why a file cannot be written.
 PROBE_SIZE = 65536
 #: Viewer for each file extension.
 VIEWER_BY_EXTENSION = {".rrd": "rerun", ".mcap": "foxglove"}
@@ -124,7 +125,7 @@ def run_stream(
         announce: function that receives the address of the server that Foxglove connects to.
 
     Returns:
-        A summary of the stream. It is doubtful if states of a plant could not be shown.
+        A summary of the stream. The summary is doubtful if states of a plant could not be shown.
 
     Raises:
         EngineError: the viewer's package or trimesh is not installed, or there is no plant.
@@ -145,16 +146,14 @@ def run_stream(
     if path is not None:
         options = replace(options, viewer=viewer_of(path))
     if options.motion is None and options.shm is None:
-        what, remedy = (
-            "neither a motion nor a plant is given",
-            "give motion=FILE, or shm=NAME of a running plant",
-        )
+        what = "neither a motion nor a plant is given"
+        remedy = "give motion=FILE, or shm=NAME of a running plant"
         raise InputError.of("motion", what, remedy)
     model = modeled(machine)
     streamed = StreamedMachine(model)
     if options.shm is None:
-        playback, quantities, named = _motion(model, options)
-        rows = _rows(playback.time, options, is_file=path is not None)
+        playback, quantities, quantity_units = _motion(model, options)
+        samples = _sample_indices(playback.time, options, is_file=path is not None)
     results: list[StreamedMotion] = []
 
     def send(file: Path | None) -> None:
@@ -163,20 +162,20 @@ def run_stream(
             results.append(_from_plant(model, streamed, sink, options))
             return
         try:
-            sink.describe(streamed, named)
-            _play(streamed, sink, playback, quantities, rows, options, file, progress)
+            sink.describe(streamed, quantity_units)
+            _play(streamed, sink, playback, quantities, samples, options, file, progress)
         finally:
             sink.close()
-        results.append(_result(options, playback.time[rows], named, 0))
+        results.append(_result(options, playback.time[samples], quantity_units, 0))
 
     if path is None:
         send(None)
     else:
-        write_file(path, lambda file: _with_reasons(send, file))
+        write_file(path, lambda file: _write_with_reasons(send, file))
     return results[0]
 
 
-def _with_reasons(send: Callable[[Path], object], file: Path) -> None:
+def _write_with_reasons(send: Callable[[Path], object], file: Path) -> None:
     """Write a file; errors of a viewer's package, such as for a full disk, become OSError.
 
     Raises:
@@ -187,7 +186,7 @@ def _with_reasons(send: Callable[[Path], object], file: Path) -> None:
     except TauloopError:
         raise
     except RuntimeError as error:
-        # Writing once more makes the system raise an OSError with the reason.
+        # On a full disk, this test makes the system raise an OSError with the reason.
         with file.open("ab") as stream:
             stream.write(bytes(PROBE_SIZE))
         raise OSError(errno.EIO, str(error)) from error
@@ -234,25 +233,29 @@ def _motion(
         if force is None:
             return options.motion, {}, {}
         outputs = zip(*model.output_ports("actuators"), strict=True)
-        named = {f"force.{name}": unit for name, unit in outputs}
-        return options.motion, dict(zip(named, force.T, strict=True)), named
+        quantity_units = {f"force.{name}": unit for name, unit in outputs}
+        return options.motion, dict(zip(quantity_units, force.T, strict=True)), quantity_units
     if options.motion is None:
         raise AssertionError("a stream without a plant has a motion")
     playback = read_playback(model, options.motion)
     log = read_recorded(options.motion)
     names = [str(name) for name in log.data_vars if log[name].dims == (TIME,)]
     quantities = {name: np.asarray(log[name], dtype=float) for name in names}
-    named = {name: str(log[name].attrs.get("units", "")) for name in names}
-    return playback, quantities, {name: "" if unit == "1" else unit for name, unit in named.items()}
+    quantity_units = {name: str(log[name].attrs.get("units", "")) for name in names}
+    return (
+        playback,
+        quantities,
+        {name: "" if unit == "1" else unit for name, unit in quantity_units.items()},
+    )
 
 
-def _rows(times: np.ndarray, options: StreamOptions, *, is_file: bool) -> np.ndarray:
+def _sample_indices(times: np.ndarray, options: StreamOptions, *, is_file: bool) -> np.ndarray:
     """Return the indices of the samples to send: all for a file, `rate` per second for a viewer."""
     if is_file or len(times) < 2:
         return np.arange(len(times))
-    step = options.playback_speed / options.rate
-    wanted = np.arange(times[0], times[-1] + step / 2, step)
-    return np.unique(np.clip(np.searchsorted(times, wanted), 0, len(times) - 1))
+    interval = options.playback_speed / options.rate
+    send_times = np.arange(times[0], times[-1] + interval / 2, interval)
+    return np.unique(np.clip(np.searchsorted(times, send_times), 0, len(times) - 1))
 
 
 def _play(
@@ -260,25 +263,25 @@ def _play(
     sink: StreamSink,
     playback: Playback,
     quantities: Mapping[str, np.ndarray],
-    rows: np.ndarray,
+    samples: np.ndarray,
     options: StreamOptions,
     path: Path | None,
     progress: Progress | None,
 ) -> None:
     """Send the samples, in real time if a viewer receives them."""
-    frames = machine.frames(machine_geometry(machine.model, playback.q[rows]))
-    stages = Stages(progress, len(rows))
+    frames = machine.frames(machine_geometry(machine.model, playback.q[samples]))
+    stages = Stages(progress, len(samples))
     start = time.monotonic()
-    for state, row in stages.over(enumerate(rows)):
-        at = float(playback.time[row])
+    for state, sample in stages.over(enumerate(samples)):
+        sample_time = float(playback.time[sample])
         if path is None:
-            time.sleep(max(start + at / options.playback_speed - time.monotonic(), 0.0))
+            time.sleep(max(start + sample_time / options.playback_speed - time.monotonic(), 0.0))
         values = {
-            name: float(values[row])
+            name: float(values[sample])
             for name, values in quantities.items()
-            if np.isfinite(values[row])
+            if np.isfinite(values[sample])
         }
-        sink.show(at, frames, state, values)
+        sink.show(sample_time, frames, state, values)
 
 
 def _from_plant(
@@ -287,7 +290,7 @@ def _from_plant(
     """Show the measurements of a running plant until it ends."""
     names = [actuator.name for actuator in model.mechanism.actuators]
     port_units = model.actuator_units
-    named = {
+    quantity_units = {
         f"{quantity}.{name}": f"{unit}{suffix}"
         for quantity, suffix in (("position", ""), ("velocity", "/s"))
         for name, unit in zip(names, port_units, strict=True)
@@ -295,12 +298,12 @@ def _from_plant(
     # Looked up when needed, to avoid an import cycle.
     observer = sys.modules["tauloop"].export.hil.PlantObserver(options.shm or "")
     times: list[float] = []
-    missed = 0
+    n_unreachable = 0
     q = model.assembly.q
-    until = None if options.duration is None else time.monotonic() + options.duration
+    end = math.inf if options.duration is None else time.monotonic() + options.duration
     try:
-        sink.describe(machine, named)
-        while observer.is_running and (until is None or time.monotonic() < until):
+        sink.describe(machine, quantity_units)
+        while observer.is_running and time.monotonic() < end:
             measured = observer.latest()
             if measured is None or (times and measured.time == times[-1]):
                 time.sleep(1.0 / options.rate)
@@ -311,10 +314,15 @@ def _from_plant(
                     -1
                 )
             except PoseError:
-                missed += 1
+                n_unreachable += 1
             else:
                 frames = machine.frames(machine_geometry(model, q[None]))
-                sink.show(measured.time, frames, 0, dict(zip(named, values.tolist(), strict=False)))
+                sink.show(
+                    measured.time,
+                    frames,
+                    0,
+                    dict(zip(quantity_units, values.tolist(), strict=False)),
+                )
             times.append(measured.time)
             if measured.is_last:
                 break
@@ -322,22 +330,22 @@ def _from_plant(
     finally:
         observer.close()
         sink.close()
-    return _result(options, np.array(times), named, missed)
+    return _result(options, np.array(times), quantity_units, n_unreachable)
 
 
 def _result(
-    options: StreamOptions, times: np.ndarray, named: Mapping[str, str], missed: int
+    options: StreamOptions, times: np.ndarray, quantity_units: Mapping[str, str], n_unreachable: int
 ) -> StreamedMotion:
     return StreamedMotion(
         viewer=options.viewer,
-        states=len(times) - missed,
+        states=len(times) - n_unreachable,
         duration=float(times[-1] - times[0]) if len(times) else 0.0,
-        quantities=named,
+        quantities=quantity_units,
         time=times,
         diagnostics=(
             diagnostic(
                 "states out of reach",
-                missed,
+                n_unreachable,
                 at_most=0.0,
                 advice="the plant simulates another machine: give the machine file with which it was started",
             ),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tauloop.common.errors import InputError
-from tauloop.common.files import hold, is_abandoned, locked, write_file
+from tauloop.common.files import is_abandoned, lock_until_closed, locked, write_file
 from tauloop.common.options import Options
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
@@ -310,7 +310,7 @@ def scratch(folder: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as place:
         descriptor = os.open(place, os.O_RDONLY)
         try:
-            hold(descriptor)
+            lock_until_closed(descriptor)
             yield Path(place)
         finally:
             os.close(descriptor)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.interrupts import deferred
-from tauloop.common.execution.processes import following, lifeline
+from tauloop.common.execution.processes import lifeline, tied_to_process
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import (
     cache_folder,
@@ -384,7 +384,7 @@ def _started(command: list[str]) -> subprocess.Popen[str]:
         if shutil.which(command[0]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return subprocess.Popen(
-            following(command),
+            tied_to_process(command),
             stdin=lifeline(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

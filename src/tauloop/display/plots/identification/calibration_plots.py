@@ -21,12 +21,13 @@ MIN_ERROR = 1e-12
 
 def calibration_scene(result: Calibration) -> Iterator[Piece]:
     """Yield the machine at the measured poses, one after the other."""
-    poses = np.concatenate([state.q for state in _before(result)])
-    model, numbers = Model(result.problem.mechanism), np.arange(1.0, len(poses) + 1)
+    poses = np.concatenate([state.q for state in _nominal_states(result)])
+    model = Model(result.problem.mechanism)
+    numbers = np.arange(1.0, len(poses) + 1)
     yield from motion(model, numbers, poses, "Measured poses", is_motion=False)
 
 
-def _before(result: Calibration) -> tuple:  # type: ignore[type-arg]
+def _nominal_states(result: Calibration) -> tuple:  # type: ignore[type-arg]
     """Return the states of each series at the nominal geometry."""
     forward = result.problem.predicting()
     return tuple(forward.evaluate(np.zeros(len(forward.free))).states)
@@ -42,34 +43,32 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
     )
     outliers = {outlier.pose for outlier in result.outliers}
     first = 0
-    for series, old, new in zip(result.problem.series, _before(result), result.errors, strict=True):
+    for series, nominal, new in zip(
+        result.problem.series, _nominal_states(result), result.errors, strict=True
+    ):
         number = np.arange(first + 1.0, first + len(new) + 1)
         outlying = [i for i in range(len(new)) if first + i in outliers]
         first += len(new)
         for unit in dict.fromkeys(unit for _, unit in series.instrument.errors):
-            factor, name = usual_unit(unit)
-            same = [k for k, (_, other) in enumerate(series.instrument.errors) if other == unit]
-            sizes = [
-                factor * np.linalg.norm(errors[:, same], axis=1) for errors in (old.errors, new)
+            factor, display_unit = usual_unit(unit)
+            same_unit = [
+                k for k, (_, other) in enumerate(series.instrument.errors) if other == unit
+            ]
+            magnitudes = [
+                factor * np.linalg.norm(errors[:, same_unit], axis=1)
+                for errors in (nominal.errors, new)
             ]
             drawn = [
-                trace
-                for values, label, style, color in zip(
-                    sizes,
-                    ("nominal", "calibrated"),
-                    ("before", "after"),
-                    (MEASURED, PREDICTED),
-                    strict=True,
-                )
-                for trace in _sizes(number, values, label, style, color, name)
+                *_magnitudes(number, magnitudes[0], "nominal", "before", MEASURED, display_unit),
+                *_magnitudes(number, magnitudes[1], "calibrated", "after", PREDICTED, display_unit),
             ]
             if outlying:
-                x, y = rounded(number[outlying]), rounded(sizes[1][outlying])
+                x, y = rounded(number[outlying]), rounded(magnitudes[1][outlying])
                 drawn.append(PlotTrace(name="outlier", x=x, y=y, style="rings"))
             yield Plot(
                 title=f"{series.instrument.name}: magnitude of the error at each pose",
                 x="pose",
-                y=f"error [{name}]",
+                y=f"error [{display_unit}]",
                 traces=tuple(drawn),
                 over_time=True,
                 log_y=True,
@@ -81,12 +80,12 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
                     y=rounded(factor * new[:, k]),
                     style="points",
                 )
-                for k in same
+                for k in same_unit
             )
             yield Plot(
                 title=f"{series.instrument.name}: residual, predicted minus measured",
                 x="pose",
-                y=f"error [{name}]",
+                y=f"error [{display_unit}]",
                 traces=residuals,
                 over_time=True,
             )
@@ -102,13 +101,13 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
     )
 
 
-def _sizes(
+def _magnitudes(
     number: np.ndarray, values: np.ndarray, label: str, style: str, color: str, unit: str
 ) -> Iterator[PlotTrace]:
     """Yield the magnitudes of errors as points, and their root mean square as a line."""
     rms = float(np.sqrt(np.mean(values**2)))
-    shown = rounded(np.maximum(values, MIN_ERROR))
-    yield PlotTrace(name=f"{label}, RMS {rms:.3g} {unit}", x=rounded(number), y=shown, style=style)
+    y = rounded(np.maximum(values, MIN_ERROR))
+    yield PlotTrace(name=f"{label}, RMS {rms:.3g} {unit}", x=rounded(number), y=y, style=style)
     level = rounded([max(rms, MIN_ERROR)] * 2)
     ends = rounded([number[0] - 0.5, number[-1] + 0.5])
     yield PlotTrace(name=f"RMS, {label}", x=ends, y=level, style="dotted", color=color)

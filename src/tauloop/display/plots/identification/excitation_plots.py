@@ -15,15 +15,15 @@ from tauloop.identification.excitation.result import PLOT_POINTS, Excitation, Li
 #: Maximum number of limits that are shown.
 MAX_LIMITS = 16
 #: A limit counts as reached if more than this fraction is used.
-REACHED_SHARE = 0.99
+REACHED_FRACTION = 0.99
 
 
 def excitation_scene(excitation: Excitation) -> Iterator[Piece]:
     """Yield the machine in motion, over one period."""
     if excitation.model is not None:
-        moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
-        track = excitation.model.functions(excitation.task.channels).track(moved.position)
-        yield from motion(excitation.model, moved.time, track.q)
+        sampled = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
+        track = excitation.model.functions(excitation.task.channels).track(sampled.position)
+        yield from motion(excitation.model, sampled.time, track.q)
 
 
 def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
@@ -36,34 +36,34 @@ def excitation_plots(excitation: Excitation) -> Iterator[Paragraph | Plot]:
         f"({random.best_unit_norm:.3g}).",
         tone="note",
     )
-    moved = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
-    held = excitation.task.hold
-    moving = [i for i, name in enumerate(excitation.channels) if name not in held]
+    sampled = excitation.series.sample(np.linspace(0.0, excitation.series.period, PLOT_POINTS))
+    fixed = excitation.task.hold
+    moving = [i for i, name in enumerate(excitation.channels) if name not in fixed]
     names = [excitation.channels[i] for i in moving]
-    for title, values, rate in (
-        ("Position from the center", moved.position - excitation.series.center, ""),
-        ("Speed", moved.velocity, "/s"),
-        ("Acceleration", moved.acceleration, "/s²"),
+    for title, values, suffix in (
+        ("Position from the center", sampled.position - excitation.series.center, ""),
+        ("Speed", sampled.velocity, "/s"),
+        ("Acceleration", sampled.acceleration, "/s²"),
     ):
-        units = [f"{excitation.units[i]}{rate}" for i in moving]
-        yield from over_time(title, moved.time, names, units, values.T[moving])
+        units = [f"{excitation.units[i]}{suffix}" for i in moving]
+        yield from over_time(title, sampled.time, names, units, values.T[moving])
     if excitation.limits:
-        yield _uses(excitation)
+        yield _limit_plot(excitation)
 
 
-def _uses(excitation: Excitation) -> Plot:
+def _limit_plot(excitation: Excitation) -> Plot:
     """Return a plot of the range of every bounded quantity, scaled to limits of -1 and 1."""
-    used = sorted(excitation.limits, key=limit_share, reverse=True)[:MAX_LIMITS]
-    names = tuple(limit.name for limit in used)
-    ranges = np.array([_scaled(limit) for limit in used])
-    is_reached = np.array([limit_share(limit) > REACHED_SHARE for limit in used])
+    limits = sorted(excitation.limits, key=used_fraction, reverse=True)[:MAX_LIMITS]
+    names = tuple(limit.name for limit in limits)
+    ranges = np.array([_scaled_range(limit) for limit in limits])
+    is_reached = np.array([used_fraction(limit) > REACHED_FRACTION for limit in limits])
     drawn = []
-    for name, chosen, color in (
+    for name, is_drawn, color in (
         ("limit reached", is_reached, PREDICTED),
         ("within the limits", ~is_reached, MEASURED),
     ):
-        low, high = (np.where(chosen, values, np.nan) for values in ranges.T)
-        if chosen.any():
+        low, high = (np.where(is_drawn, values, np.nan) for values in ranges.T)
+        if is_drawn.any():
             drawn.append(
                 PlotTrace(
                     name=name,
@@ -77,7 +77,7 @@ def _uses(excitation: Excitation) -> Plot:
     ends = (names[0], names[-1])
     for name, value in (("upper limit", 1.0), ("lower limit", -1.0)):
         drawn.append(PlotTrace(name=name, x=ends, y=(value, value), style="limit"))
-    hidden = len(excitation.limits) - len(used)
+    hidden = len(excitation.limits) - len(limits)
     note = "A distance that has only a lower limit is drawn as limit / value."
     if hidden:
         note += f" Limits that are used less and not shown: {hidden}."
@@ -92,20 +92,22 @@ def _uses(excitation: Excitation) -> Plot:
     )
 
 
-def _scaled(limit: LimitUse) -> tuple[float, float]:
+def _scaled_range(limit: LimitUse) -> tuple[float, float]:
     """Return the extremes of a quantity, scaled to limits of -1 and 1.
 
     If there is only a positive lower limit, the scaled values are -limit / value.
     """
     if limit.lower is not None and limit.upper is not None:
-        middle, half = 0.5 * (limit.upper + limit.lower), 0.5 * (limit.upper - limit.lower)
+        middle = 0.5 * (limit.upper + limit.lower)
+        half = 0.5 * (limit.upper - limit.lower)
         return (limit.least - middle) / half, (limit.greatest - middle) / half
     if limit.upper is None and limit.lower is not None and limit.lower > 0:
         return -limit.lower / limit.least, -limit.lower / limit.greatest
-    size = abs(limit.upper if limit.upper is not None else limit.lower or 1.0) or 1.0
-    return limit.least / size, limit.greatest / size
+    bound = limit.lower if limit.upper is None else limit.upper
+    scale = abs(bound or 0.0) or 1.0
+    return limit.least / scale, limit.greatest / scale
 
 
-def limit_share(limit: LimitUse) -> float:
+def used_fraction(limit: LimitUse) -> float:
     """Return the used fraction of a limit; 1 if the limit is reached."""
-    return max(abs(value) for value in _scaled(limit))
+    return max(abs(value) for value in _scaled_range(limit))

@@ -31,7 +31,7 @@ class _ForceRecord:
     """Forces of one log, or of its held-out part.
 
     Attributes:
-        label: text that distinguishes it from other records; empty if there is only one.
+        label: text that distinguishes the record from others; empty if there is only one record.
         time: times (N,), s, or indices of samples.
         measured, residual: measured forces and residuals (N, n).
         fitted: number of samples at the start that were fitted.
@@ -58,7 +58,7 @@ def identification_scene(result: MachineIdentification) -> Iterator[Piece]:
     """Yield the machine in motion; for several logs, the motion of the first."""
     if result.motion is not None:
         time, position = result.motion
-        # The scene is left out if the measured motion cannot be tracked from sample to sample.
+        # There is no scene if the measured motion cannot be tracked from sample to sample.
         with suppress(PoseError, AssemblyError):
             yield from motion(result.model, time, result.model.actuators.track(position).q)
 
@@ -137,20 +137,20 @@ def _records(
         records.append(fitted)
         if held_out is None or not len(held_out):
             continue
-        judged = _record(identification, held_out, log, f"{label}, held out")
-        if not len(judged.time):
+        validation = _record(identification, held_out, log, f"{label}, held out")
+        if not len(validation.time):
             continue
-        if judged.has_time and fitted.has_time and judged.time[0] >= fitted.time[-1]:
-            records[-1] = _joined(fitted, judged)
+        if validation.has_time and fitted.has_time and validation.time[0] >= fitted.time[-1]:
+            records[-1] = _joined(fitted, validation)
         else:
             records.append(
                 _ForceRecord(
-                    label=judged.label,
-                    time=judged.time,
-                    measured=judged.measured,
-                    residual=judged.residual,
+                    label=validation.label,
+                    time=validation.time,
+                    measured=validation.measured,
+                    residual=validation.residual,
                     fitted=0,
-                    has_time=judged.has_time,
+                    has_time=validation.has_time,
                 )
             )
     return records
@@ -160,26 +160,26 @@ def _record(
     identification: Identification, data: RegressionData, log: object, label: str
 ) -> _ForceRecord:
     """Return the record of a log, or of all data if `log` is None."""
-    chosen = np.full(len(data), True)
+    is_selected = np.full(len(data), True)
     if log is not None and data.logs is not None:
-        chosen = data.logs == log
+        is_selected = data.logs == log
     time = np.arange(float(len(data))) if data.time is None else data.time
     return _ForceRecord(
         label=label,
-        time=time[chosen],
-        measured=data.forces[:, data.kept][chosen],
-        residual=identification.residual(data)[chosen],
-        fitted=int(chosen.sum()),
+        time=time[is_selected],
+        measured=data.forces[:, data.kept][is_selected],
+        residual=identification.residual(data)[is_selected],
+        fitted=int(is_selected.sum()),
         has_time=data.time is not None,
     )
 
 
-def _joined(fitted: _ForceRecord, judged: _ForceRecord) -> _ForceRecord:
+def _joined(fitted: _ForceRecord, validation: _ForceRecord) -> _ForceRecord:
     return _ForceRecord(
         label=fitted.label,
-        time=np.concatenate([fitted.time, judged.time]),
-        measured=np.concatenate([fitted.measured, judged.measured]),
-        residual=np.concatenate([fitted.residual, judged.residual]),
+        time=np.concatenate([fitted.time, validation.time]),
+        measured=np.concatenate([fitted.measured, validation.measured]),
+        residual=np.concatenate([fitted.residual, validation.residual]),
         fitted=fitted.fitted,
         has_time=True,
     )
@@ -195,7 +195,7 @@ def _spectra(
     """Yield the amplitude spectra of the residuals of fitted samples (Welch's averages)."""
     if len(time) < 16 or not time[-1] > time[0]:
         return
-    rate = (len(time) - 1) / (time[-1] - time[0])
+    sample_rate = (len(time) - 1) / (time[-1] - time[0])
     note = (
         "A flat spectrum is noise. A peak is a periodic effect that the model lacks: ripple, "
         "vibration, mains hum."
@@ -203,7 +203,7 @@ def _spectra(
     for unit, group in by_unit(names, units, residual.T).items():
         drawn: tuple[PlotTrace, ...] = ()
         for name, values in group.items():
-            frequency, power = welch(values, rate, nperseg=min(SEGMENT_SAMPLES, len(values)))
+            frequency, power = welch(values, sample_rate, nperseg=min(SEGMENT_SAMPLES, len(values)))
             drawn += traces(frequency[1:], {name: np.sqrt(power[1:])}, "thin")
         yield Plot(
             title="Spectrum of the residual",
@@ -239,12 +239,14 @@ def _parameters(result: MachineIdentification) -> Iterator[Plot]:
             y_range=(low - 0.1, high + 0.1),
             note=f"1 is the value in the machine file; bars are ±{BAR_DEVIATIONS:g} standard deviations.",
         )
-    shares = [np.nan if share is None else share for share in fit.relative_standard_deviations]
+    percentages = [
+        np.nan if percent is None else percent for percent in fit.relative_standard_deviations
+    ]
     yield by_name(
         "Accuracy of each parameter",
         "standard deviation [% of the value]",
         names,
-        {"standard deviation": shares},
+        {"standard deviation": percentages},
         style="bars",
         log_y=True,
         note="A parameter above 30 % is hardly determined: excite it more, or leave it out (essential "

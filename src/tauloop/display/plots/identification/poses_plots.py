@@ -12,18 +12,18 @@ from tauloop.display.palette import RESIDUAL
 from tauloop.display.pieces import Paragraph, Piece, Plot, PlotTrace
 from tauloop.display.plots.building import by_name, motion, rounded
 from tauloop.display.sampling import in_degrees
-from tauloop.display.tables.identification.poses_tables import planned
+from tauloop.display.tables.identification.poses_tables import plan_summary
 from tauloop.mechanism.description.units import in_usual_unit
 from tauloop.model import Model
 
 
 def poses_scene(plan: PosePlan) -> Iterator[Piece]:
     """Yield the machine at each selected pose."""
-    chosen = plan.chosen_poses
+    selected = plan.chosen_poses
     yield from motion(
         Model(plan.problem.mechanism),
-        np.arange(1.0, len(chosen) + 1),
-        plan.candidates.q[chosen],
+        np.arange(1.0, len(selected) + 1),
+        plan.candidates.q[selected],
         "Selected poses",
         is_motion=False,
     )
@@ -31,9 +31,10 @@ def poses_scene(plan: PosePlan) -> Iterator[Piece]:
 
 def poses_plots(plan: PosePlan) -> Iterator[Paragraph | Plot]:
     """Yield projections of the poses, the error by number of poses, and expected deviations."""
-    yield Paragraph(text=f"{planned(plan)}.", tone="note")
+    yield Paragraph(text=f"{plan_summary(plan)}.", tone="note")
     columns = plan.candidates.columns
-    for j in [j for j in (1, 2) if j < len(columns)] or [0]:
+    others = [j for j in (1, 2) if j < len(columns)]
+    for j in others or [0]:
         yield _section(plan, 0, j)
     if plan.curve:
         yield _curve(plan)

@@ -11,22 +11,22 @@ from tauloop.display.plots.building import PAGE_INTERVALS, rounded
 from tauloop.display.sampling import thin
 from tauloop.identification.online.parameter_tracking import NORMAL_95, ParameterTrack
 
-#: Fraction of the time at which the interval fits into its plot.
-VISIBLE_SHARE = 0.9
+#: Fraction of the samples at which the interval fits into its plot.
+VISIBLE_FRACTION = 0.9
 
 
 def track_plots(result: ParameterTrack) -> Iterator[Plot]:
     """Yield a plot of each parameter with its 95 % interval."""
     for k, (name, unit) in enumerate(zip(result.names, result.parameter_units, strict=True)):
         values, half = result.estimates[:, k], NORMAL_95 * result.deviations[:, k]
-        time, both = thin(result.time, np.stack([values, half], axis=1), PAGE_INTERVALS)
+        time, thinned = thin(result.time, np.stack([values, half], axis=1), PAGE_INTERVALS)
         # At the start the interval is very wide, because only prior bounds are known.
-        visible = 1.2 * float(np.quantile(half, VISIBLE_SHARE))
+        visible = 1.2 * float(np.quantile(half, VISIBLE_FRACTION))
         trace = PlotTrace(
             name="estimate with its 95 % interval",
             x=rounded(time),
-            y=rounded(both[:, 0]),
-            deviation=rounded(both[:, 1]),
+            y=rounded(thinned[:, 0]),
+            deviation=rounded(thinned[:, 1]),
             style="band",
         )
         yield Plot(

@@ -16,7 +16,7 @@ STYLES = ("measured", "predicted", "line")
 def collision_plots(result: CollisionDetection) -> Iterator[Paragraph | Plot]:
     """Yield a plot for each degree of freedom of the platform, for the first machine.
 
-    The shaded range of forces, which raise no alarm, is that of the first observer.
+    The shaded range contains the forces for which the first observer raises no alarm.
     """
     text = f"A collision at {result.at:.4g} s, and the forces that observers estimate."
     yield Paragraph(text=text, tone="note")

@@ -17,7 +17,7 @@ from tauloop.display.sampling import in_degrees
 from tauloop.simulation import ControlComparison
 
 #: Smaller errors are drawn at this fraction of the largest error.
-MIN_SHARE = 1e-4
+MIN_ERROR_FRACTION = 1e-4
 
 
 def control_scene(comparison: ControlComparison) -> Iterator[Piece]:
@@ -41,14 +41,14 @@ def control_plots(comparison: ControlComparison) -> Iterator[Paragraph | Plot]:
         yield _errors(comparison, errors, "Distance from the reference", "distance [mm]")
     units = comparison.model.actuator_units
     for unit in dict.fromkeys(units):
-        same = [k for k, other in enumerate(units) if other == unit]
-        shown, scale = in_degrees(unit, np.ones(()))
+        same_unit = [k for k, other in enumerate(units) if other == unit]
+        display_unit, scale = in_degrees(unit, np.ones(()))
         errors = {
-            name: scale * np.abs(run.actuator_error[:, same]).max(axis=1)
+            name: scale * np.abs(run.actuator_error[:, same_unit]).max(axis=1)
             for name, run in runs.items()
         }
         title = "Largest actuator error"
-        yield _errors(comparison, errors, title, f"error [{shown}]")
+        yield _errors(comparison, errors, title, f"error [{display_unit}]")
     plots = [
         plot
         for name, run in runs.items()
@@ -61,7 +61,8 @@ def _errors(
     comparison: ControlComparison, errors: dict[str, np.ndarray], title: str, y: str
 ) -> Plot:
     """Return a plot of the errors of all controllers on a logarithmic axis."""
-    smallest = MIN_SHARE * max(float(error.max()) for error in errors.values()) or MIN_SHARE
+    largest = max(float(error.max()) for error in errors.values())
+    smallest = MIN_ERROR_FRACTION * (largest or 1.0)
     drawn: list[PlotTrace] = []
     for name, error in errors.items():
         drawn += traces(comparison.runs[name].time, {name: np.maximum(error, smallest)})

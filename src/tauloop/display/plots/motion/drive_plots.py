@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Range of the magnified error, as a multiple of the largest error in the last half of the run.
 ERROR_RANGE = 1.6
-#: Range of torques, as a multiple of their 98 % quantile; the derivative's kick at the step is cut.
+#: Range of torques, as a multiple of their 98 % quantile. The derivative kick is cut off.
 TORQUE_RANGE = 1.5
 #: Smallest half range of an axis.
 MIN_RANGE = 1e-12
@@ -60,7 +60,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
     yield Paragraph(text=_summary(step), tone="note")
     record, output = step.record, step.line.performance.of
     unit = _unit(record, f"{output}.position")
-    factor, shown = (1e3, "mm") if unit == "m" else (1.0, unit)
+    factor, display_unit = (1e3, "mm") if unit == "m" else (1.0, unit)
     position = factor * record.signal(f"{output}.position")
     reference = factor * record.reference
     ends = rounded(record.time[[0, -1]])
@@ -68,7 +68,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
     yield Plot(
         title=f"Position of {output}",
         x="time [s]",
-        y=f"position [{shown}]",
+        y=f"position [{display_unit}]",
         traces=(*traces(record.time, {output: position}), line),
         over_time=True,
     )
@@ -77,7 +77,7 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
     yield Plot(
         title=f"Distance to the reference, {output}, magnified",
         x="time [s]",
-        y=f"error [{shown}]",
+        y=f"error [{display_unit}]",
         traces=traces(record.time, {output: position - reference}),
         over_time=True,
         y_range=(-half_range, half_range),
@@ -93,17 +93,17 @@ def step_plots(step: DriveStep, *others: DriveStep) -> Iterator[Paragraph | Plot
 
 
 def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float) -> Iterator[Plot]:
-    """Yield a plot of a quantity for each unit; peaks of torque and deflection are cut."""
+    """Yield a plot of a quantity for each unit; peaks of torque and deflection are cut off."""
     record = steps[0].record
     if quantity not in ("torque", "deflection"):
         yield from channels_over_time(title, record, quantity)
         return
-    signals = _named(record, quantity)
+    signals = _signals_by_element(record, quantity)
     for unit in dict.fromkeys(unit for _, unit in signals):
         levels = [
             scale * float(np.quantile(np.abs(values), 0.98))
             for step in steps
-            for (_, other), values in _named(step.record, quantity).items()
+            for (_, other), values in _signals_by_element(step.record, quantity).items()
             if other == unit
         ]
         half_range = max(TORQUE_RANGE * max(levels), MIN_RANGE)
@@ -121,7 +121,7 @@ def _signals(steps: Sequence[DriveStep], quantity: str, title: str, scale: float
         )
 
 
-def _named(record: Record, quantity: str) -> dict[tuple[str, str], np.ndarray]:
+def _signals_by_element(record: Record, quantity: str) -> dict[tuple[str, str], np.ndarray]:
     """Return the signals of a quantity by element and unit."""
     signals = {}
     for full, values in record.signals.items():
@@ -147,7 +147,8 @@ def _last_error(step: DriveStep) -> float:
 
 
 def _summary(step: DriveStep) -> str:
-    criteria, output = step.record.criteria, step.line.performance.of
+    criteria = step.record.criteria
+    output = step.line.performance.of
     unit = _unit(step.record, f"{output}.position")
     text = f"{step.line.name}, step of {step.options.step:g} {unit}: "
     if criteria.failed[0]:
@@ -172,7 +173,7 @@ def circle_plots(test: CircleTest) -> Iterator[Paragraph | Plot]:
     text = f"Circle of {1e3 * circle.radius:g} mm at {circle.speed:g} m/s."
     yield Paragraph(text=text, tone="note")
     first, second = circle.columns
-    place = f"0 deg is along {first}, 90 deg along {second}"
+    note = f"0 deg is along {first}, 90 deg along {second}"
     if test.laps:
         largest = max(1e6 * float(np.abs(lap.radial).max()) for lap in test.laps.values())
         largest = max(largest, MIN_RANGE)
@@ -188,14 +189,14 @@ def circle_plots(test: CircleTest) -> Iterator[Paragraph | Plot]:
             traces=(*_laps(test, closed=True), circle_line),
             polar=True,
             y_range=(-base, 1.25 * largest),
-            note=f"Deviation x {1e6 * circle.radius / base:.0f} on the circle; {place}.",
+            note=f"Deviation x {1e6 * circle.radius / base:.0f} on the circle; {note}.",
         )
     yield Plot(
         title="Radial deviation",
         x="angle on the circle [deg]",
         y="radial deviation [µm]",
         traces=tuple(_laps(test, closed=False)),
-        note=f"{place}; the legend has each circular deviation.",
+        note=f"{note}; the legend has each circular deviation.",
     )
 
 
@@ -209,27 +210,27 @@ def _laps(test: CircleTest, *, closed: bool) -> Iterator[PlotTrace]:
             yield PlotTrace(name=name, x=trace.x, y=trace.y, color=COLORS[variation])
 
 
-# Play.
+# Backlash.
 
 
 def play_plots(play: PlayMap) -> Iterator[Paragraph | Plot]:
-    """Yield a map for the play of each actuator, and one for the worst combination of all.
+    """Yield a map for the backlash of each actuator, and one for the worst combination of all.
 
-    The maps are over the first two positions, at the middle of the others. There are no plots if
-    the map has a single position.
+    The maps are over the first two positions, at the middle of the others. There are no plots for a
+    backlash map over a single position.
     """
     names = list(play.space.axes)
     if len(names) < 2:
         return
-    held = {name: play.data.sizes[name] // 2 for name in names[2:] if name in play.data.dims}
-    section = play.data.isel(held)
+    fixed = {name: play.data.sizes[name] // 2 for name in names[2:] if name in play.data.dims}
+    section = play.data.isel(fixed)
     if play.space.held:
         yield Paragraph(text=f"{play.space.held}.", tone="note")
-    if held:
-        places = (
-            f"{name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in held
+    if fixed:
+        positions = (
+            f"{name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in fixed
         )
-        yield Paragraph(text=f"Section at {', '.join(places)}.", tone="note")
+        yield Paragraph(text=f"Section at {', '.join(positions)}.", tone="note")
     yield from _play_maps(play, section)
 
 
@@ -242,8 +243,9 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
     names = [str(name) for name in section["worst"].dims]
     if len(names) != 2:
         what = f"varies {len(names)} positions"
-        raise InputError.of("backlash map", what, "draw sections of two")
-    each, worst = (1e6 * section[key].to_numpy() for key in ("each", "worst"))
+        raise InputError.of("backlash map", what, "draw sections over two positions")
+    each = 1e6 * section["each"].to_numpy()
+    worst = 1e6 * section["worst"].to_numpy()
     if not np.isfinite(worst).any():
         raise InputError.of("backlash map", "has no usable pose", "choose another plane")
     x, y = (section[name].to_numpy() for name in names)
@@ -251,7 +253,7 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
     maps = dict(zip(play.play, each, strict=True)) | {"all, worst case": worst}
     for name, values in maps.items():
-        is_one = name in play.play
+        is_single_actuator = name in play.play
         usable = values[np.isfinite(values)]
         text = f"{usable.min():.3g} to {usable.max():.3g} µm, median {np.median(usable):.3g}"
         yield Plot(
@@ -262,7 +264,7 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
             grid_x=rounded(x),
             grid_y=rounded(y),
             grid_name="[µm]",
-            grid_range=(low, high) if is_one and low < high else (),
+            grid_range=(low, high) if is_single_actuator and low < high else (),
             contours=True,
             equal=units[0] == units[1],
         )

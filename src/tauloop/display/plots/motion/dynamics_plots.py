@@ -15,7 +15,7 @@ from tauloop.dynamics import JointForces, MotionForces
 #: Maximum number of joints in a plot over time; those with the largest loads are drawn.
 MAX_JOINTS = 6
 #: Joints whose load is below this fraction of the largest load are not drawn.
-ROUNDING_SHARE = 1e-12
+MIN_LOAD_FRACTION = 1e-12
 
 
 def dynamics_plots(forces: MotionForces) -> Iterator[Plot]:
@@ -68,17 +68,17 @@ def _load_plots(
     """
     peaks = {name: np.nanmax(np.abs(values), initial=0.0) for name, values in loads.items()}
     largest = max(peaks.values(), default=0.0)
-    carrying = [name for name in loads if peaks[name] > ROUNDING_SHARE * largest]
-    if not carrying:
+    loaded = [name for name in loads if peaks[name] > MIN_LOAD_FRACTION * largest]
+    if not loaded:
         return
     if len(time) == 1:
-        values = [loads[name][0] for name in carrying]
+        values = [loads[name][0] for name in loaded]
         label = f"{title.lower()} [{unit}]"
-        yield by_name(title, label, carrying, {"": values}, style="bars", note=note)
+        yield by_name(title, label, loaded, {"": values}, style="bars", note=note)
         return
-    chosen = sorted(carrying, key=lambda name: -peaks[name])[:MAX_JOINTS]
-    shown = [name for name in carrying if name in chosen]
-    if len(shown) < len(carrying):
-        title += f", the {len(shown)} largest of {len(carrying)}"
-    columns = [loads[name] for name in shown]
-    yield from over_time(title, time, shown, [unit] * len(shown), columns, note=note)
+    largest_joints = sorted(loaded, key=lambda name: -peaks[name])[:MAX_JOINTS]
+    drawn = [name for name in loaded if name in largest_joints]
+    if len(drawn) < len(loaded):
+        title += f", the {len(drawn)} largest of {len(loaded)}"
+    columns = [loads[name] for name in drawn]
+    yield from over_time(title, time, drawn, [unit] * len(drawn), columns, note=note)

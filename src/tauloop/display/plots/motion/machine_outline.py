@@ -17,6 +17,7 @@ from tauloop.kinematics.workspaces.pose_axes import pose_axes
 DIRECTION_TOLERANCE = 1e-6
 #: The machine is drawn up to this distance from the map, as a fraction of the map's size.
 MARGIN = 1.0
+#: Colors of the machine and of its work box.
 OUTLINE_COLOR, BOX_COLOR = "#7a3b69", "#b08a3a"
 
 
@@ -24,7 +25,7 @@ def outline_traces(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace
     """Yield the machine at the reference pose, and its work box.
 
     The machine is drawn if the axes of the section are translations of the tool in orthogonal
-    directions. It is then seen along the third direction.
+    directions. The view is then along the third direction.
 
     Args:
         section: a map over two positions.
@@ -92,7 +93,7 @@ def _lines(geometry: MachineGeometry) -> np.ndarray:
 
 
 def _window(section: Workspace) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners (2,) of the region in which the machine is drawn."""
+    """Return the lower and upper limits (2,) of the region in which the machine is drawn."""
     low = np.array([axis[0] for axis in section.axes.values()])
     high = np.array([axis[-1] for axis in section.axes.values()])
     margin = MARGIN * (high - low)
@@ -100,7 +101,7 @@ def _window(section: Workspace) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _clipped(lines: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the parts of lines (n, 2, 2) inside a box with corners `low` and `high` (2,).
+    """Return the parts of lines (n, 2, 2) inside a box from `low` to `high` (2,).
 
     The method is that of Liang and Barsky (1984).
     """
@@ -111,9 +112,9 @@ def _clipped(lines: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray
     ends = np.where(step == 0.0, np.array([-np.inf, np.inf])[:, None, None], np.sort(ends, axis=0))
     first = np.maximum(ends[0].max(axis=1), 0.0)
     last = np.minimum(ends[1].min(axis=1), 1.0)
-    shown = is_inside.all(axis=1) & (first < last)
-    shares = np.stack([first, last], axis=1)[shown]
-    return np.asarray(start[shown, None] + shares[..., None] * step[shown, None])
+    is_visible = is_inside.all(axis=1) & (first < last)
+    fractions = np.stack([first, last], axis=1)[is_visible]
+    return np.asarray(start[is_visible, None] + fractions[..., None] * step[is_visible, None])
 
 
 def _trace(name: str, lines: np.ndarray, color: str) -> PlotTrace:

@@ -1,4 +1,4 @@
-"""Plots of planned motions: strokes, forces, speeds, and the use of limits."""
+"""Plots of planned motions: strokes, forces, speeds, and fractions of limits."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ def fastest_plots(result: FastestMotion) -> Iterator[Paragraph | Plot]:
     yield from _stroke(result)
     yield _speed(result, time)
     yield from channels_over_time("Actuator force", result, "force")
-    yield from _shares(result, time)
+    yield from _force_fractions(result, time)
     table = {variable.name: variable for variable in result.variables()}
-    share = [table["share"].array()]
-    name = ["largest fraction of a limit"]
     yield from over_time(
-        "Limits", table["time"].array(), name, ["1"], share, spans=_active_limits(result)
+        "Limits",
+        table["time"].array(),
+        ["largest fraction of a limit"],
+        ["1"],
+        [table["share"].array()],
+        spans=_active_limits(result),
     )
     yield _path(result)
 
@@ -65,11 +68,11 @@ def cycle_plots(result: Cycle) -> Iterator[Paragraph | Plot]:
     text = f"Cycle of {1e3 * result.time:.4g} ms; the times at stations are shaded."
     yield Paragraph(text=text, tone="note")
     time = np.linspace(0.0, result.time, N_TIMES)
-    stays = _stays(result)
+    dwells = _dwells(result)
     yield from _stroke(result)
-    yield _speed(result, time, stays)
-    yield from channels_over_time("Actuator force", result, "force", spans=stays)
-    yield from _motor_loads(result, time, stays)
+    yield _speed(result, time, dwells)
+    yield from channels_over_time("Actuator force", result, "force", spans=dwells)
+    yield from _motor_loads(result, time, dwells)
 
 
 def _stroke(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Plot]:
@@ -80,17 +83,17 @@ def _stroke(planned: PlannedMotion | FastestMotion | Cycle) -> Iterator[Plot]:
 def _speed(
     planned: FastestMotion | Cycle, time: np.ndarray, spans: tuple[PlotSpan, ...] = ()
 ) -> Plot:
-    """Return a plot of the speed: that of linear coordinates, or of angles if only angles move."""
+    """Return a plot of the linear speed, or of the angular speed if only angles change."""
     trajectory = planned.trajectory
     velocity = trajectory.at(time).velocity
     units = trajectory.stroke.functions.ports.velocity.units
     linear = [i for i, unit in enumerate(units) if unit == "m/s"]
-    moves = bool(linear) and bool(velocity[:, linear].any())
-    speed = np.linalg.norm(velocity[:, linear] if moves else velocity, axis=1)
+    translates = bool(linear) and bool(velocity[:, linear].any())
+    speed = np.linalg.norm(velocity[:, linear] if translates else velocity, axis=1)
     return Plot(
         title="Speed",
         x="time [s]",
-        y="speed [m/s]" if moves else "speed [rad/s]",
+        y="speed [m/s]" if translates else "speed [rad/s]",
         traces=traces(time, {"speed": speed}),
         spans=spans,
         over_time=True,
@@ -110,16 +113,16 @@ def _limit_lines(time: np.ndarray, limit: float) -> Iterator[PlotTrace]:
         yield PlotTrace(name=name, x=ends, y=y, style="limit")
 
 
-def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
+def _force_fractions(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
     """Yield a plot of the forces with the payload, as fractions of their limits."""
     limits = _force_limits(result)
     if not np.isfinite(limits).all():
         return
     trajectory, load = result.trajectory, result.limits.payload
     start = trajectory.stroke.start(trajectory.places(time))
-    moved = trajectory.at(time)
+    samples = trajectory.at(time)
     dynamics = trajectory.stroke.functions.inverse_dynamics
-    forces = dynamics(*moved.states, start=start, payload=load).force
+    forces = dynamics(*samples.states, start=start, payload=load).force
     names = trajectory.stroke.model.output_ports("actuators")[0]
     drawn = [
         PlotTrace(
@@ -140,9 +143,10 @@ def _shares(result: FastestMotion, time: np.ndarray) -> Iterator[Plot]:
     )
 
 
-def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -> Iterator[Plot]:
+def _motor_loads(result: Cycle, time: np.ndarray, dwells: tuple[PlotSpan, ...]) -> Iterator[Plot]:
     """Yield plots of forces with RMS and rated values, relative to limits if all have one."""
-    forces, limits = result.trajectory.forces(time), _force_limits(result)
+    forces = result.trajectory.forces(time)
+    limits = _force_limits(result)
     has_limits = bool(np.isfinite(limits).all())
     units = ["1" if has_limits else motor.unit for motor in result.motors]
     ends = rounded(time[[0, -1]])
@@ -169,13 +173,13 @@ def _motor_loads(result: Cycle, time: np.ndarray, stays: tuple[PlotSpan, ...]) -
             x="time [s]",
             y="fraction of the limit [1]" if has_limits else f"force [{unit}]",
             traces=tuple(drawn),
-            spans=stays,
+            spans=dwells,
             over_time=True,
         )
 
 
-def _stays(result: Cycle) -> tuple[PlotSpan, ...]:
-    """Return the times at stations; a station without a dwell time is a thin line."""
+def _dwells(result: Cycle) -> tuple[PlotSpan, ...]:
+    """Return the intervals at stations; a station without a dwell time is a thin line."""
     times = result.planned.meetings.tolist()
     return tuple(
         PlotSpan(
@@ -193,10 +197,10 @@ def _stays(result: Cycle) -> tuple[PlotSpan, ...]:
 def _active_limits(result: FastestMotion) -> tuple[PlotSpan, ...]:
     """Return the intervals in which a limit is reached, in the color of its motor."""
     names = result.trajectory.stroke.model.output_ports("actuators")[0]
-    reached = [interval for interval in result.active if interval.limit]
-    limits = list(dict.fromkeys(interval.limit for interval in reached))
+    intervals = [interval for interval in result.active if interval.limit]
+    limits = list(dict.fromkeys(interval.limit for interval in intervals))
     spans = []
-    for interval in reached:
+    for interval in intervals:
         owners = [k for k, name in enumerate(names) if interval.limit.startswith(name)]
         k = owners[0] if owners else len(names) + limits.index(interval.limit)
         spans.append(
@@ -216,10 +220,10 @@ def _path(planned: FastestMotion) -> Plot:
     platform = planned.trajectory.stroke.functions
     time = np.linspace(0.0, planned.trajectory.total, 2 * MAX_SCENE_STATES + 1)
     q = planned.trajectory.states(time).q
-    place = platform.tool(platform.ports.at(q), start=q).place
-    i, j = sorted(np.argsort(np.ptp(place, axis=0), kind="stable")[-2:].tolist())
+    position = platform.tool(platform.ports.at(q), start=q).place
+    i, j = sorted(np.argsort(np.ptp(position, axis=0), kind="stable")[-2:].tolist())
     obstacles = planned.obstacles if isinstance(planned, Transfer) else ()
-    lines = {"tool": place[:, [i, j]]}
+    lines = {"tool": position[:, [i, j]]}
     for name, item in zip(names_of(obstacles), obstacles, strict=True):
         lines[name] = item.outline(i, j)
     drawn = (

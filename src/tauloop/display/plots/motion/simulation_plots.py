@@ -49,8 +49,8 @@ def simulation_plots(
         yield from channels_over_time("Position of the platform", simulation, "position")
         yield from channels_over_time("Actuator force", simulation, "force")
         yield from _energies(simulation)
-        sizes = {"loop residual [m]": simulation.residual}
-        yield _errors(sizes, simulation.time, "Loop residual")
+        residuals = {"loop residual [m]": simulation.residual}
+        yield _errors(residuals, simulation.time, "Loop residual")
 
 
 def _summary(run: Simulation) -> str:
@@ -65,9 +65,9 @@ def _round_trip(trip: RoundTrip) -> Iterator[Paragraph | Plot]:
     text = f"Largest position error {trip.position_error:.2g} m. {_summary(run)}"
     yield Paragraph(text=text, tone="note")
     yield from channels_over_time("Position of the platform", run, "position")
-    moved = (trip.wanted - trip.wanted[0]).T
+    displacement = (trip.wanted - trip.wanted[0]).T
     title = "Reference displacement"
-    yield from over_time(title, run.time, trip.columns, trip.units, moved)
+    yield from over_time(title, run.time, trip.columns, trip.units, displacement)
     yield from channels_over_time("Error of the round trip", trip, "error")
     yield from channels_over_time("Actuator force", trip, "force")
 
@@ -89,12 +89,14 @@ def _energies(run: Simulation) -> Iterator[Plot]:
 
 def _errors(errors: Mapping[str, np.ndarray], time: np.ndarray, title: str, y: str = "") -> Plot:
     """Return a plot of the absolute values of errors on a logarithmic axis."""
-    sizes = {name: np.maximum(np.abs(values), MIN_SHOWN_ERROR) for name, values in errors.items()}
+    magnitudes = {
+        name: np.maximum(np.abs(values), MIN_SHOWN_ERROR) for name, values in errors.items()
+    }
     return Plot(
         title=title,
         x="time [s]",
         y=y or next(iter(errors)),
-        traces=traces(time, sizes),
+        traces=traces(time, magnitudes),
         over_time=True,
         log_y=True,
     )
@@ -107,9 +109,9 @@ def _free_motion(comparison: FreeMotionComparison) -> Iterator[Paragraph | Plot]
     yield from channels_over_time("Position of the platform", first, "position")
     ports = first.system.model.platform.ports
     names = [first.coordinate_names[i] for i in ports.q]
-    moved = (first.q - first.q[0]).T[list(ports.q)]
+    displacement = (first.q - first.q[0]).T[list(ports.q)]
     title = "Displacement of the platform"
-    yield from over_time(title, first.time, names, ports.position.units, moved)
+    yield from over_time(title, first.time, names, ports.position.units, displacement)
     energy: list[PlotTrace] = []
     residual: list[PlotTrace] = []
     for name, run in comparison.routes.items():

@@ -26,7 +26,7 @@ REASON_COLORS = {
     Reason.TENSION: "#8a6fb0",
     Reason.CUT_OFF: "#b4b9c2",
 }
-#: Reasons of a border behind which poses are singular, or reachable only through a singular pose.
+#: Reasons beyond a border where poses are singular, or reachable only through a singular pose.
 BEYOND_SINGULAR = (Reason.SINGULAR, Reason.CUT_OFF)
 #: Labels of the measures that may color the usable poses.
 MEASURE_LABELS = {
@@ -36,10 +36,14 @@ MEASURE_LABELS = {
     "clearance": "smallest distance between rod center lines [m]",
     "tension": "margin of all tensions to their bounds [N]",
 }
-#: Number of points of a map along its longer direction: on a page, and in a figure.
-PAGE_POINTS, FIGURE_POINTS = 120, 900
-#: Maximum number of elements that the legend names for each reason, and of their characters.
-MAX_NAMED_ELEMENTS, MAX_ELEMENT_CHARACTERS = 3, 28
+#: Number of points of a map along its longer direction on a page.
+PAGE_POINTS = 120
+#: Number of points of a map along its longer direction in a figure.
+FIGURE_POINTS = 900
+#: Maximum number of elements that the legend names for each reason.
+MAX_NAMED_ELEMENTS = 3
+#: Maximum number of characters of these elements.
+MAX_ELEMENT_CHARACTERS = 28
 #: Duration of the animation along the border, s.
 BORDER_DURATION = 12.0
 
@@ -49,9 +53,9 @@ class Measure:
     """A property of poses that colors a map.
 
     Attributes:
-        name: its key in `Workspace.arrays`.
+        name: key in `Workspace.arrays`.
         label: label of its color scale, with the unit in brackets.
-        factor: factor from SI to that unit.
+        factor: factor from SI to the unit of the label.
         from_zero: whether the color scale starts at zero.
     """
 
@@ -81,9 +85,9 @@ def measure_named(workspace: Workspace, name: str) -> Measure:
         raise InputError.of("measure", f"{name!r} is unknown", f"choose among {listing(known, 24)}")
     key = OUTPUT + name
     is_angle = units[key] == "rad"
-    shown = "deg" if is_angle else units[key]
+    display_unit = "deg" if is_angle else units[key]
     factor = float(np.degrees(1.0)) if is_angle else 1.0
-    return Measure(key, f"{name} [{shown}]", factor, from_zero=False)
+    return Measure(key, f"{name} [{display_unit}]", factor, from_zero=False)
 
 
 def workspace_scene(workspace: Workspace) -> Iterator[Piece]:
@@ -106,9 +110,8 @@ def workspace_plots(workspace: Workspace) -> Iterator[Paragraph | Plot]:
             for measure in MEASURE_LABELS
             if np.isfinite(section.arrays[measure][section.usable]).any()
         ]
-        for measure in known or ["parallel"]:
-            has_classes = measure == (known or ["parallel"])[0]
-            yield section_plot(section, measure, has_classes=has_classes)
+        for number, measure in enumerate(known or ["parallel"]):
+            yield section_plot(section, measure, has_classes=number == 0)
     others = [quantity.name for quantity in workspace.quantities]
     others += [output.name for output in workspace.model.mechanism.outputs]
     for name in others:
@@ -139,11 +142,12 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
         InputError: the measure is unknown.
     """
     k = int(np.argmax([len(axis) for axis in workspace.axes.values()]))
-    name, unit = tuple(workspace.axes)[k], workspace.units[k]
-    shown, x = in_degrees(unit, workspace.axes[name])
+    name = tuple(workspace.axes)[k]
+    unit = workspace.units[k]
+    display_unit, x = in_degrees(unit, workspace.axes[name])
     _, (reference,) = in_degrees(unit, np.array([workspace.reference[k]]))
-    chosen = measure_named(workspace, measure)
-    if chosen.from_zero:
+    drawn_measure = measure_named(workspace, measure)
+    if drawn_measure.from_zero:
         title, y_label = "Distance to singularities", "distance [1]"
         colors = {"serial": PREDICTED, "parallel": MEASURED, "constraint": COLORS[2]}
         drawn = [
@@ -153,20 +157,20 @@ def line_plot(workspace: Workspace, measure: str = "parallel") -> Plot:
             for kind, color in colors.items()
         ]
     else:
-        title, y_label = measure, chosen.label
-        values = rounded(chosen.factor * workspace.arrays[chosen.name].ravel())
+        title, y_label = measure, drawn_measure.label
+        values = rounded(drawn_measure.factor * workspace.arrays[drawn_measure.name].ravel())
         drawn = [PlotTrace(name=measure, x=rounded(x), y=values, color=MEASURED)]
-    low, top = _limits(drawn, from_zero=chosen.from_zero)
+    low, top = _limits(drawn, from_zero=drawn_measure.from_zero)
     ends = rounded([reference, reference])
     drawn.append(
         PlotTrace(name="reference pose", x=ends, y=rounded([low, top]), style="dotted", color=TEXT)
     )
     return Plot(
         title=title,
-        x=f"{name} [{shown}]",
+        x=f"{name} [{display_unit}]",
         y=y_label,
         traces=tuple(drawn),
-        spans=tuple(_excluded(workspace, x)),
+        spans=tuple(_excluded_ranges(workspace, x)),
         y_range=(low, top + 0.05 * (top - low)),
         note=_note(workspace),
     )
@@ -182,14 +186,15 @@ def _limits(traces: Iterable[PlotTrace], *, from_zero: bool) -> tuple[float, flo
     return (low, top) if top > low else (low - 1.0, top + 1.0)
 
 
-def _excluded(workspace: Workspace, x: np.ndarray) -> Iterator[PlotSpan]:
+def _excluded_ranges(workspace: Workspace, x: np.ndarray) -> Iterator[PlotSpan]:
     """Yield the ranges of the varied position in which no pose is usable."""
     reasons, labels = workspace.reason.ravel(), workspace.border.labels.ravel()
     changes = np.flatnonzero(np.diff(reasons))
-    is_cut = labels[changes] != labels[changes + 1]
-    shares = np.full(len(changes), 0.5)
-    shares[is_cut] = workspace.border.share(changes[is_cut], changes[is_cut] + 1)
-    ends = [x[0], *(x[changes] + shares * (x[changes + 1] - x[changes])), x[-1]]
+    # Without a computed border, a range ends at the midpoint between two grid points.
+    has_border = labels[changes] != labels[changes + 1]
+    fractions = np.full(len(changes), 0.5)
+    fractions[has_border] = workspace.border.share(changes[has_border], changes[has_border] + 1)
+    ends = [x[0], *(x[changes] + fractions * (x[changes + 1] - x[changes])), x[-1]]
     for start, end, reason in zip(ends[:-1], ends[1:], reasons[[*changes, -1]], strict=True):
         if reason != Reason.USABLE:
             yield PlotSpan(
@@ -224,8 +229,8 @@ def sampled_measure(workspace: Workspace, measure: str, count: int) -> tuple[np.
     if workspace.units[0] == workspace.units[1]:
         counts = [max(round(count * span / max(spans)), 2) for span in spans]
     x, y = (np.linspace(axis[0], axis[-1], n) for axis, n in zip(axes, counts, strict=True))
-    reasons, corners, weights = workspace.border.sampled(x, y)
-    values = workspace.arrays[measure].ravel()[corners]
+    reasons, grid_points, weights = workspace.border.sampled(x, y)
+    values = workspace.arrays[measure].ravel()[grid_points]
     weighted = np.where(weights > 0, values * weights, 0.0).sum(axis=-1)
     return x, y, reasons, np.where(reasons == 0, weighted, np.nan)
 
@@ -250,15 +255,15 @@ def section_plot(
     """
     if len(section.border.axes) != 2:
         what = f"varies {len(section.border.axes)} positions"
-        raise InputError.of("workspace", what, "draw sections of two")
-    chosen = measure_named(section, measure)
-    x, y, reasons, values = sampled_measure(section, chosen.name, points)
-    values = chosen.factor * values
+        raise InputError.of("workspace", what, "draw sections over two positions")
+    drawn_measure = measure_named(section, measure)
+    x, y, reasons, values = sampled_measure(section, drawn_measure.name, points)
+    values = drawn_measure.factor * values
     scales = np.array([180.0 / np.pi if unit == "rad" else 1.0 for unit in section.units])
     units = ["deg" if unit == "rad" else unit for unit in section.units]
     names = list(section.axes)
     classes, class_grid = _classes(section, reasons)
-    label, _, unit = chosen.label.rpartition(" [")
+    label, _, unit = drawn_measure.label.rpartition(" [")
     return Plot(
         title=f"Usable poses: {label}",
         x=f"{names[0]} [{units[0]}]",
@@ -271,8 +276,8 @@ def section_plot(
         grid=tuple(map(rounded, values.T)),
         grid_x=rounded(scales[0] * x),
         grid_y=rounded(scales[1] * y),
-        grid_name=f"[{unit}" if points == PAGE_POINTS else f"usable: {chosen.label}",
-        grid_range=_grid_range(values, from_zero=chosen.from_zero),
+        grid_name=f"[{unit}" if points == PAGE_POINTS else f"usable: {drawn_measure.label}",
+        grid_range=_grid_range(values, from_zero=drawn_measure.from_zero),
         equal=section.units[0] == section.units[1],
         note=_note(section),
         classes=classes if has_classes else (),
@@ -313,12 +318,12 @@ def region_name(workspace: Workspace, reason: Reason) -> str:
     counts = np.bincount(blame[blame >= 0].astype(int), minlength=len(workspace.elements))
     order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
     names = [workspace.elements[k].removesuffix(" singularity") for k in order]
-    shown = names[:MAX_NAMED_ELEMENTS]
-    while len(shown) > 1 and len(", ".join(shown)) > MAX_ELEMENT_CHARACTERS:
-        shown.pop()
-    if len(names) > len(shown):
-        shown.append(f"{len(names) - len(shown)} more")
-    return f"{reason.text}: {', '.join(shown)}" if shown else reason.text
+    shown_names = names[:MAX_NAMED_ELEMENTS]
+    while len(shown_names) > 1 and len(", ".join(shown_names)) > MAX_ELEMENT_CHARACTERS:
+        shown_names.pop()
+    if len(names) > len(shown_names):
+        shown_names.append(f"{len(names) - len(shown_names)} more")
+    return f"{reason.text}: {', '.join(shown_names)}" if shown_names else reason.text
 
 
 def _borders(section: Workspace, scales: np.ndarray) -> Iterator[PlotTrace]:

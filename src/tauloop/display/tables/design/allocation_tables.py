@@ -9,7 +9,7 @@ import numpy as np
 from tauloop.design.tolerances.allocation import ToleranceAllocation
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
-from tauloop.display.tables.design.tolerance_tables import SHOWN_UNITS
+from tauloop.display.tables.design.tolerance_tables import DISPLAY_UNITS
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 from tauloop.mechanism.description.units import si_unit
 
@@ -33,10 +33,12 @@ def _tolerances_table(result: ToleranceAllocation) -> Printed:
     for name, tolerance, grade in zip(
         result.names, result.tolerances, result.chosen_grades, strict=True
     ):
-        shown = _shown(tolerance, si_unit(parameters[name].unit))
-        rows.append((name, shown, _grade(grade)))
+        tolerance_text = _with_display_unit(tolerance, si_unit(parameters[name].unit))
+        rows.append((name, tolerance_text, _grade(grade)))
     for name, tolerance in result.calibrated.items():
-        rows.append((name, _shown(tolerance, si_unit(parameters[name].unit)), "calibrated"))
+        rows.append(
+            (name, _with_display_unit(tolerance, si_unit(parameters[name].unit)), "calibrated")
+        )
     return table(
         f"Tolerances of {result.map.model.mechanism.name}",
         "parameter",
@@ -47,15 +49,15 @@ def _tolerances_table(result: ToleranceAllocation) -> Printed:
 
 
 def _grade(grade: int) -> str:
-    """Return the name of a standard grade, or the number of one of the user's own choices."""
+    """Return the name of a standard grade, or the number of a choice that the user defined."""
     if grade < 0:
         return f"choice {-grade}"
     return f"IT{grade}" if grade else ""
 
 
-def _shown(tolerance: float, unit: str) -> str:
-    factor, shown_unit = SHOWN_UNITS.get(unit, (1.0, unit))
-    return f"{factor * tolerance:.4g} {shown_unit}"
+def _with_display_unit(tolerance: float, unit: str) -> str:
+    factor, display_unit = DISPLAY_UNITS.get(unit, (1.0, unit))
+    return f"{factor * tolerance:.4g} {display_unit}"
 
 
 def _cost_table(result: ToleranceAllocation) -> Printed:
@@ -78,7 +80,7 @@ def _cost_table(result: ToleranceAllocation) -> Printed:
 
 
 def _finite(value: float) -> float | str:
-    """Return a cost, or a text if no tolerances keep the limits."""
+    """Return a cost, or a text if no tolerances satisfy the limits."""
     return value if np.isfinite(value) else "no choice keeps the limits"
 
 
@@ -88,8 +90,8 @@ def _limits_table(result: ToleranceAllocation) -> Printed:
     for k, direction in enumerate(DIRECTIONS):
         limit = float(result.limits[k])
         unit = "um" if k < 3 else "urad"
-        shown = 1e6 * limit if np.isfinite(limit) else None
-        rows.append((direction, 1e6 * float(result.largest_error[k]), shown, unit))
+        finite_limit = 1e6 * limit if np.isfinite(limit) else None
+        rows.append((direction, 1e6 * float(result.largest_error[k]), finite_limit, unit))
     return table(
         "Largest error of the tool",
         "direction",

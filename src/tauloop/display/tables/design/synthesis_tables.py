@@ -31,21 +31,22 @@ def _comparison(result: Synthesis) -> Printed:
     rows = []
     for structure in result.structures:
         first = structure.designs[0] if structure.designs else None
-        numbers = [] if first is None else _shown_objectives(structure, first)
-        numbers += [""] * (len(names) - len(numbers))
+        objectives = [""] * len(names)
+        if first is not None:
+            objectives = _objective_texts(structure, first)
         if structure.exclusion is not None:
             limit = _failure(structure.exclusion)
         else:
             assert first is not None
             limit = "; ".join(first.active) or "none"
         meets = "no" if first is None else "yes"
-        rows.append((structure.name, structure.machine, meets, *numbers, limit))
+        rows.append((structure.name, structure.machine, meets, *objectives, limit))
     note = "objectives and active limits of the first design of each structure"
     heads = ("structure", "machine", "meets the task", *names, "limit")
     return table("Structures for the task", *heads, rows=rows, note=note)
 
 
-def _shown_objectives(structure: SynthesizedStructure, design: SynthesizedDesign) -> list[str]:
+def _objective_texts(structure: SynthesizedStructure, design: SynthesizedDesign) -> list[str]:
     return [
         with_usual_unit(design.objectives[name], unit)
         for name, unit in zip(structure.objective_names, structure.objective_units, strict=True)
@@ -87,7 +88,7 @@ def _exclusion(structure: SynthesizedStructure) -> Iterator[Printed]:
 
 
 def _failure(exclusion: ExcludingRequirement) -> str:
-    """Return by how much a requirement fails, in words."""
+    """Return a text that states by how much a requirement fails."""
     if exclusion.violation >= UNKNOWN_VIOLATION:
         return f"{exclusion.name} cannot be computed"
     return f"{exclusion.name} fails by {100.0 * exclusion.violation:.3g} %"
@@ -109,7 +110,7 @@ def _designs(structure: SynthesizedStructure) -> Printed:
             (
                 design.name,
                 *values,
-                *_shown_objectives(structure, design),
+                *_objective_texts(structure, design),
                 design.machine.certificate,
             )
         )

@@ -12,8 +12,8 @@ from tauloop.display.pieces import Printed
 from tauloop.display.tables import doubts, table
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 
-#: Factors from SI units to those of the table, by unit.
-SHOWN_UNITS = {"m": (1e6, "um"), "rad": (1e6, "urad")}
+#: Factor from each SI unit to the unit of the table, and this unit.
+DISPLAY_UNITS = {"m": (1e6, "um"), "rad": (1e6, "urad")}
 #: Maximum number of sources listed.
 MAX_SOURCES = 40
 
@@ -60,10 +60,10 @@ def _sources_table(result: ToleranceMap) -> Printed:
     order = [i for i in np.argsort(-shift, kind="stable") if result.tolerances[i] > 0.0]
     rows: list[tuple[object, ...]] = []
     for i in order[:MAX_SOURCES]:
-        factor, unit = SHOWN_UNITS.get(result.units[i], (1.0, result.units[i]))
+        factor, unit = DISPLAY_UNITS.get(result.units[i], (1.0, result.units[i]))
         tolerance = f"{factor * result.tolerances[i]:.4g} {unit}"
         rows.append((result.sources[i], result.kinds[i], tolerance, 1e6 * shift[i], 1e6 * angle[i]))
-    left = len(order) - MAX_SOURCES
+    n_omitted = len(order) - MAX_SOURCES
     return table(
         f"Sources of error, largest first, at pose {pose + 1}",
         "source",
@@ -72,5 +72,5 @@ def _sources_table(result: ToleranceMap) -> Printed:
         ("position [um]", ".4g"),
         ("rotation [urad]", ".4g"),
         rows=rows,
-        note=f"and {counted(left, 'more source')}" if left > 0 else "",
+        note=f"and {counted(n_omitted, 'more source')}" if n_omitted > 0 else "",
     )

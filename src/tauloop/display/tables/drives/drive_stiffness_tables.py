@@ -14,8 +14,8 @@ def drive_stiffness_tables(result: DriveStiffness) -> Iterator[Printed]:
     unit_of = dict(zip(*result.model.output_ports("actuators"), strict=True))
     rows: list[tuple[str, str, float, float, float, str]] = []
     for drive in result.drives:
-        turns = unit_of[drive.actuator] == "N m"
-        units = ("N m/rad", "N m s/rad", "kg m^2") if turns else ("N/m", "N s/m", "kg")
+        is_rotary = unit_of[drive.actuator] == "N m"
+        units = ("N m/rad", "N m s/rad", "kg m^2") if is_rotary else ("N/m", "N s/m", "kg")
         for name, unit in zip(("stiffness", "damping", "inertia"), units, strict=True):
             low, high = getattr(drive, f"{name}_interval")
             rows.append((drive.actuator, name, getattr(drive, name), low, high, unit))

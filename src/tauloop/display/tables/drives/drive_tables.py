@@ -10,6 +10,7 @@ from tauloop.display.tables import doubts, table
 from tauloop.drives import CircleTest, DriveStep, PlayMap
 from tauloop.drives.criteria import criteria_units
 
+#: Heads of the columns by the name of the deviation.
 COLUMNS = {
     "circular_deviation": "circular\ndeviation",
     "radius_error": "radius\nerror",
@@ -23,7 +24,8 @@ MAX_LISTED_ELEMENTS = 6
 
 def drive_tables(step: DriveStep) -> Iterator[Printed]:
     """Yield the criteria of a step, and its limit cycle."""
-    line, criteria, units = step.line, step.record.criteria, criteria_units(step.line)
+    line = step.line
+    criteria, units = step.record.criteria, criteria_units(line)
     if step.outcome.is_success:
         rows = (
             (name.replace("_", " "), getattr(criteria, name)[0], unit)
@@ -71,17 +73,19 @@ def circle_tables(test: CircleTest) -> Iterator[Printed]:
 
 
 def play_tables(play: PlayMap) -> Iterator[Printed]:
-    """Yield the tool's displacement due to the play of each actuator and of all actuators.
+    """Yield the tool's displacement due to the backlash of each actuator and of all actuators.
 
-    The elements that exclude poses follow.
+    The elements that exclude poses are listed below.
     """
-    cells = []
+    cells: list[tuple[object, ...]] = []
     for name, values in play.displacements().items():
-        is_one = name in play.play
-        amount = 1e6 * play.play[name] if is_one else 0.0
-        shown = [1e6 * values[key] for key in ("least", "median", "largest")]
-        named = (name, amount, f"u{play.units[name]}") if is_one else ("all, worst case", None, "")
-        cells.append((*named, *shown, shown[-1] / amount if amount else None))
+        displacements = [1e6 * values[key] for key in ("least", "median", "largest")]
+        if name in play.play:
+            backlash = 1e6 * play.play[name]
+            ratio = displacements[-1] / backlash if backlash else None
+            cells.append((name, backlash, f"u{play.units[name]}", *displacements, ratio))
+        else:
+            cells.append(("all, worst case", None, "", *displacements, None))
     yield table(
         f"{play.machine}: displacement of the tool due to play, over "
         f"{counted(int(play.space.usable.sum()), 'pose')}",

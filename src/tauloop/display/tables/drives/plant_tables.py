@@ -13,7 +13,7 @@ from tauloop.drives import FittedPlant
 def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
     """Yield parameters before and after, criteria, and undetermined parameters."""
     units = plant.units
-    fitted = (
+    parameter_rows = (
         (name, plant.before[name], value, units.get(name, ""))
         for name, value in plant.fit.values.items()
     )
@@ -23,7 +23,7 @@ def plant_tables(plant: FittedPlant) -> Iterator[Printed]:
         ("before", ".6g"),
         ("fitted", ".6g"),
         "unit",
-        rows=fitted,
+        rows=parameter_rows,
     )
     rows = (
         (

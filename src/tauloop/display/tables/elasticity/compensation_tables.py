@@ -13,8 +13,8 @@ from tauloop.elasticity.compensation.lookup_table import CompensationTable
 from tauloop.elasticity.static_analysis.stiffness import DIRECTIONS
 from tauloop.equations.ports import motor_port
 
-#: Units of twists in the table.
-TWIST_UNITS = ("um",) * 3 + ("urad",) * 3
+#: Units of small displacements (translation and rotation vector) in the table.
+DISPLACEMENT_UNITS = ("um",) * 3 + ("urad",) * 3
 
 
 def compensated_tables(result: CompensatedPoses) -> Iterator[Printed]:
@@ -35,13 +35,13 @@ def compensated_tables(result: CompensatedPoses) -> Iterator[Printed]:
     parts = np.stack(
         [result.deflection[worst], result.heat[worst], result.remaining[worst]], axis=-1
     )
-    twists = [
-        (direction, TWIST_UNITS[k], *(1e6 * parts[k]).tolist())
+    displacements = [
+        (direction, DISPLACEMENT_UNITS[k], *(1e6 * parts[k]).tolist())
         for k, direction in enumerate(DIRECTIONS)
     ]
     heads = (("by loads", ".4g"), ("by heat", ".4g"), ("remaining", ".4g"))
     note = f"neglected second-order part: about {1e9 * result.second_order.max():.3g} nm"
-    yield table("Tool", "direction", "unit", *heads, rows=twists, note=note)
+    yield table("Tool", "direction", "unit", *heads, rows=displacements, note=note)
     yield from (f"note: {text}" for text in result.notes)
     yield from doubts(result)
 

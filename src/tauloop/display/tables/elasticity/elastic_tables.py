@@ -16,12 +16,14 @@ from tauloop.elasticity.vibrations.vibration import Vibration
 from tauloop.mechanism.elastic.inertia import ElementMass
 from tauloop.mechanism.suggestions import listing
 
-#: Items with a smaller share of a mode's energy are not named.
-MIN_SHOWN_ENERGY = 0.1
+#: Items with a smaller fraction of a mode's energy are not named.
+MIN_ENERGY_FRACTION = 0.1
 #: Axial forces due to heat below this value are rounding errors, N.
 MIN_HEAT_FORCE = 1e-3
-#: Maximum number of items named for a mode, and of poses listed.
-MAX_ITEMS, MAX_POSE_ROWS = 3, 20
+#: Maximum number of items named for a mode.
+MAX_ITEMS = 3
+#: Maximum number of listed poses.
+MAX_POSE_ROWS = 20
 #: Factors from SI units to the units of the table, for stiffness against forces and moments.
 STIFFNESS_FACTORS = (1e-6,) * 3 + (1e-3,) * 3
 STIFFNESS_UNITS = ("N/um",) * 3 + ("N m/mrad",) * 3
@@ -54,7 +56,7 @@ def _poses_table(result: Stiffness) -> Printed:
             zip(result.worst_translational, result.worst_rotational, result.weakest, strict=True)
         )
     ]
-    left = len(rows) - MAX_POSE_ROWS
+    n_omitted = len(rows) - MAX_POSE_ROWS
     return table(
         f"Smallest stiffness of {result.model.mechanism.name}",
         "pose",
@@ -62,7 +64,7 @@ def _poses_table(result: Stiffness) -> Printed:
         ("moment [N m/mrad]", ".4g"),
         "weakest part",
         rows=rows[:MAX_POSE_ROWS],
-        note=f"and {counted(left, 'more pose')}" if left > 0 else "",
+        note=f"and {counted(n_omitted, 'more pose')}" if n_omitted > 0 else "",
     )
 
 
@@ -94,7 +96,7 @@ def _directions_table(result: Stiffness, pose: int, name: str) -> Printed:
 
 
 def _parts_table(result: Stiffness, pose: int) -> Printed:
-    """Return a table of the shares of all parts in the compliance, the largest first."""
+    """Return a table of the fraction of the compliance due to each part, the largest first."""
     shares = np.column_stack([result.worst_shares[pose], result.shares[pose].T])
     order = np.argsort(-shares[:, 0], kind="stable")
     return table(
@@ -130,8 +132,8 @@ def static_compliance_tables(result: StaticCompliance) -> Iterator[Printed]:
     name = result.model.mechanism.name
     heads = [(f"{direction}\n[mm]", ".4f") for direction in result.directions]
     rows = [
-        (f"{100 * share:.0f} %", load, *row)
-        for share, load, row in zip(FRACTIONS, result.load, 1e3 * result.distance.T, strict=True)
+        (f"{100 * fraction:.0f} %", load, *row)
+        for fraction, load, row in zip(FRACTIONS, result.load, 1e3 * result.distance.T, strict=True)
     ]
     title = f"Displacement of the tool of {name} under forces (ISO 9283, static compliance)"
     yield table(title, "load", ("force [N]", ".4g"), *heads, rows=rows)
@@ -155,13 +157,13 @@ def thermal_tables(result: ThermalExpansion) -> Iterator[Printed]:
     pose = int(np.argmax(result.distance))
     if len(result.tool) > 1:
         name = f"{name}, row {pose + 1} of {len(result.tool)} (the largest error)"
-    moved = 1e6 * result.per_kelvin[pose]
-    size = np.linalg.norm(moved[:3], axis=0)
+    displacement = 1e6 * result.per_kelvin[pose]
+    distance = np.linalg.norm(displacement[:3], axis=0)
     rises = np.broadcast_to(result.temperatures, (len(result.tool), len(result.parts)))[pose]
-    order = np.argsort(-np.nan_to_num(size * np.abs(rises)), kind="stable")
+    order = np.argsort(-np.nan_to_num(distance * np.abs(rises)), kind="stable")
     rows: list[tuple[object, ...]] = []
     for k in order:
-        errors = (*moved[:3, k], size[k], size[k] * abs(rises[k]))
+        errors = (*displacement[:3, k], distance[k], distance[k] * abs(rises[k]))
         rows.append((result.parts[k], 1e6 * result.expansions[k], rises[k], *map(_finite, errors)))
     yield table(
         f"Error of the tool of {name} due to heat, largest first",
@@ -238,9 +240,9 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
     if result.responses is not None:
         pose = int(np.argmin(result.responses.least_dynamic_stiffness))
         least = 1e-6 * result.responses.least_dynamic_stiffness[pose]
-        at = f" (pose {pose + 1})" if len(result.frequency) > 1 else ""
+        pose_text = f" (pose {pose + 1})" if len(result.frequency) > 1 else ""
         frequency = result.responses.least_at[pose]
-        yield f"smallest dynamic stiffness: {least:.4g} N/um at {frequency:.4g} Hz{at}"
+        yield f"smallest dynamic stiffness: {least:.4g} N/um at {frequency:.4g} Hz{pose_text}"
     if result.lobes is not None:
         yield f"cutting is stable at every speed up to a depth of {1e3 * result.lobes.least_depth:.4g} mm"
     yield from _assumptions(result.masses, result.rigid, result.notes)
@@ -248,17 +250,17 @@ def vibration_tables(result: Vibration) -> Iterator[Printed]:
 
 
 def _most_energy(result: Vibration, mode: int) -> str:
-    """Return the items with the largest shares of a mode's elastic energy at the first pose."""
+    """Return the items with the largest fractions of a mode's elastic energy at the first pose."""
     shares = result.shares[0, mode]
     order = np.argsort(-shares, kind="stable")[:MAX_ITEMS]
-    named = [k for k in order if shares[k] >= MIN_SHOWN_ENERGY]
-    return ", ".join(f"{result.items[k]} {shares[k]:.0%}" for k in named)
+    relevant = [k for k in order if shares[k] >= MIN_ENERGY_FRACTION]
+    return ", ".join(f"{result.items[k]} {shares[k]:.0%}" for k in relevant)
 
 
 def _assumptions(
     masses: Sequence[ElementMass], rigid: Sequence[str], notes: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the differences between stated masses and sections, the rigid parts, and the notes."""
+    """Yield differences between specified masses and sections, the rigid parts, and the notes."""
     for mass in masses:
         if not mass.is_placed:
             parts = mass.section + mass.fittings

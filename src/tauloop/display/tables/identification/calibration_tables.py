@@ -15,16 +15,18 @@ from tauloop.mechanism.description.units import in_usual_unit, usual_unit
 
 #: With fewer degrees of freedom, 95 % intervals are wider than two deviations and have a column.
 FEW_DEGREES = 30
-#: Maximum number of listed terms of a base combination; those with the largest coefficients.
+#: Maximum number of listed terms of a base combination, those with the largest coefficients.
 MAX_LISTED_TERMS = 4
 
 
 def corrections(calibration: Calibration) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return names with tolerances, and corrections and half-widths (n,) divided by the tolerances.
 
-    The half-widths are those of 95 % intervals; zero if an estimate has no interval.
+    The half-widths are those of 95 % intervals. An estimate without an interval has a half-width of
+    zero.
     """
-    estimates, names = calibration.estimates, []
+    estimates = calibration.estimates
+    names = []
     for estimate in estimates:
         tolerance, unit = in_usual_unit(estimate.tolerance, estimate.unit)
         names.append(f"{estimate.name}, {tolerance:.3g} {unit}".rstrip(" ,"))
@@ -48,10 +50,10 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
         factor, unit = usual_unit(_unit(calibration, outlier.pose))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
-    yield from _analyzed(calibration)
+    yield from _residual_tables(calibration)
     yield from (Paragraph(text=str(problem), tone="doubtful") for problem in calibration.findings)
     yield from doubts(calibration)
-    yield from _judged(calibration)
+    yield from _further_analyses(calibration)
 
 
 def _base_combinations(calibration: Calibration) -> Table:
@@ -63,40 +65,43 @@ def _base_combinations(calibration: Calibration) -> Table:
             f"{coefficient * tolerances[name]:+.2f} {name}"
             for name, coefficient in item.terms[:MAX_LISTED_TERMS]
         ]
-        more = " ..." if len(item.terms) > MAX_LISTED_TERMS else ""
-        wide = "-" if item.half_width is None else f"{item.half_width:.3g}"
-        rows.append((" ".join(terms) + more, item.value, wide))
+        ellipsis = " ..." if len(item.terms) > MAX_LISTED_TERMS else ""
+        half_width = "-" if item.half_width is None else f"{item.half_width:.3g}"
+        rows.append((" ".join(terms) + ellipsis, item.value, half_width))
     heads = ("corrections / tolerances", ("estimate", ".3g"), "± (95 %)")
     return table("Base combinations of stiffness and expansion", *heads, rows=rows)
 
 
-def _judged(calibration: Calibration) -> Iterator[Printed]:
+def _further_analyses(calibration: Calibration) -> Iterator[Printed]:
     """Yield the requested further analyses: swaps, leave-one-out, bootstrap, sets of unknowns."""
     units = {unit for series in calibration.problem.series for _, unit in series.instrument.errors}
     common = units.pop() if len(units) == 1 else "SI"
-    exchanges, drawn = calibration.exchanges, calibration.bootstrap
+    exchanges, bootstrap = calibration.exchanges, calibration.bootstrap
     if exchanges is not None:
         if exchanges.tried < exchanges.total and exchanges.seconds > 0:
             seconds = f"{exchanges.seconds:g} s"
-            pairs = counted(exchanges.total, "pair of encoders")
-            yield f"tried for a swap in {seconds}: {exchanges.tried} of {pairs}"
+            total = counted(exchanges.total, "pair of encoders")
+            yield f"tried for a swap in {seconds}: {exchanges.tried} of {total}"
         for a, b in exchanges.pairs:
             yield f"these data cannot show whether the encoders of {a} and {b} are swapped: check the wiring by hand"
     if calibration.leave_one_out is not None:
         value, unit = in_usual_unit(calibration.leave_one_out.rms, common)
         yield f"leave-one-out: {value:.4g} {unit} RMS"
-    if drawn is not None:
-        both = zip(drawn.standard_deviations, calibration.estimates, strict=True)
-        ratios = [deviation / e.deviation for deviation, e in both if e.deviation]
+    if bootstrap is not None:
+        pairs = zip(bootstrap.standard_deviations, calibration.estimates, strict=True)
+        ratios = [
+            deviation / estimate.deviation for deviation, estimate in pairs if estimate.deviation
+        ]
         if ratios:
             times = f"{min(ratios):.2f} to {max(ratios):.2f} times the values above"
-            samples = counted(len(drawn.corrections), "sample")
+            samples = counted(len(bootstrap.corrections), "sample")
             yield f"bootstrap with {samples}: standard deviations {times}"
     if calibration.comparison is not None:
         yield from _comparison(calibration.comparison, common)
 
 
 def _unit(calibration: Calibration, pose: int) -> str:
+    """Return the unit of the errors of the series that contains a pose."""
     for series in calibration.problem.series:
         if pose < len(series):
             return series.instrument.errors[0][1]
@@ -162,7 +167,7 @@ def _errors(calibration: Calibration) -> Table:
     )
 
 
-def _analyzed(calibration: Calibration) -> list[Printed]:
+def _residual_tables(calibration: Calibration) -> list[Printed]:
     """Return a table of trends and correlations of the residuals, and remarks on them."""
     analysis = calibration.residual_analysis
     value_heads = (
@@ -185,45 +190,42 @@ def _analyzed(calibration: Calibration) -> list[Printed]:
     return [rows, *(lines or [f"residuals: {analysis.verdict}"])]
 
 
-def in_words(calibration: Calibration, direction: ParameterDirection, most: int = 6) -> str:
-    """Return a text with the largest terms of a combination of unknowns, in displayed units."""
+def direction_text(calibration: Calibration, direction: ParameterDirection, most: int = 6) -> str:
+    """Return a text with the `most` largest terms of a combination of unknowns."""
     units = {unknown.name: unknown.unit for unknown in calibration.problem.unknowns}
     terms = []
     for name, change in direction.terms[:most]:
         value, unit = in_usual_unit(change, units[name])
         terms.append(f"{value:+.3g} {unit} {name}".replace("  ", " "))
-    more = len(direction.terms) - most
-    return ", ".join(terms) + (f" and {more} smaller" if more > 0 else "")
+    n_omitted = len(direction.terms) - most
+    return ", ".join(terms) + (f" and {n_omitted} smaller" if n_omitted > 0 else "")
 
 
-def named(direction: ParameterDirection) -> str:
-    """Return the name of the motion that a gauge freedom describes, with the explained share."""
+def gauge_name(direction: ParameterDirection) -> str:
+    """Return the name of the motion that a gauge freedom describes, with the explained fraction."""
     if direction.name:
-        is_complete = direction.explained is None or direction.explained > 0.9999
-        return (
-            direction.name
-            if is_complete
-            else f"{direction.name} ({100 * (direction.explained or 0):.1f} % of it)"
-        )
+        if direction.explained is None or direction.explained > 0.9999:
+            return direction.name
+        return f"{direction.name} ({100 * direction.explained:.1f} % of it)"
     if direction.explained is None:
         return "a motion without a name"
-    share = f"{100 * direction.explained:.0f} %"
-    return f"several motions at once (rotations and shifts of frames, scales or offsets: {share} of it)"
+    percentage = f"{100 * direction.explained:.0f} %"
+    return f"several motions at once (rotations and shifts of frames, scales or offsets: {percentage} of it)"
 
 
 def _undetermined(calibration: Calibration) -> list[Printed]:
-    """Return gauge freedoms, weakly determined directions, and parameters that were left out."""
+    """Return gauge freedoms, weakly determined directions, and parameters left at their start."""
     identified = calibration.identifiability
     parts: list[Printed] = []
     if identified.gauge:
         parts.append(
             Paragraph(
-                text=("Gauge freedoms: changes of the unknowns that do not change any measurement"),
+                text="Gauge freedoms: changes of the unknowns that do not change any measurement",
                 tone="strong",
             )
         )
         parts += [
-            f"  {named(direction)}: {in_words(calibration, direction)}"
+            f"  {gauge_name(direction)}: {direction_text(calibration, direction)}"
             for direction in identified.gauge
         ]
     if identified.weak:
@@ -234,7 +236,7 @@ def _undetermined(calibration: Calibration) -> list[Printed]:
             )
         )
         parts += [
-            f"  {d.deviation:.3g}: {in_words(calibration, d, 4)}" for d in identified.weak[:5]
+            f"  {d.deviation:.3g}: {direction_text(calibration, d, 4)}" for d in identified.weak[:5]
         ]
         if len(identified.weak) > 5:
             parts.append(f"  and {len(identified.weak) - 5} more")
@@ -249,7 +251,7 @@ def _undetermined(calibration: Calibration) -> list[Printed]:
 
 def _comparison(comparison: UnknownsComparison, unit: str) -> Iterator[Printed]:
     """Yield a table of sets of unknowns with errors at unused poses, and the recommendation."""
-    factor, name = usual_unit(unit)
+    factor, display_unit = usual_unit(unit)
     headings = [(head, ".4g") for head in ("leave-one-out", "k folds: mean", "smallest", "largest")]
     cells = []
     for model in comparison.models:
@@ -257,7 +259,11 @@ def _comparison(comparison: UnknownsComparison, unit: str) -> Iterator[Printed]:
         errors = (factor * model.leave_one_out.rms, folds.mean(), folds.min(), folds.max())
         cells.append((model.name, model.unknowns, *errors))
     yield table(
-        f"Errors at unused poses (RMS, {name})", "set", ("unknowns", ""), *headings, rows=cells
+        f"Errors at unused poses (RMS, {display_unit})",
+        "set",
+        ("unknowns", ""),
+        *headings,
+        rows=cells,
     )
     yield Paragraph(text=f"recommended: {comparison.recommended}", tone="strong")
     yield comparison.reason

@@ -22,6 +22,9 @@ def essential_tables(essential: EssentialParameters) -> Iterator[Printed]:
         ),
     )
     pairs = zip(essential.held_out, essential.full_held_out, strict=True)
-    rows = ((own.output, own.rmse_percent, full.rmse_percent) for own, full in pairs)
+    rows = (
+        (essential_fit.output, essential_fit.rmse_percent, full_fit.rmse_percent)
+        for essential_fit, full_fit in pairs
+    )
     yield table("Held out, RMSE %", "output", ("essential", ".2f"), ("all", ".2f"), rows=rows)
     yield from doubts(essential)

@@ -11,7 +11,7 @@ from tauloop.identification.excitation import Excitation
 
 
 def excitation_tables(excitation: Excitation) -> Iterator[Printed]:
-    """Yield conditions, base parameters, use of the limits, starts, and checks."""
+    """Yield condition numbers, base parameters, limits, optimizer starts, and diagnostics."""
     names, units = excitation.outputs
     series = excitation.series
     yield Paragraph(text=f"Excitation of {excitation.machine}", tone="strong")
@@ -60,16 +60,11 @@ def _conditions(excitation: Excitation) -> Iterator[Printed]:
 
 
 def _starts(excitation: Excitation) -> Table:
-    cells = (
-        (
-            *map(_number, (start.started, start.reached)),
-            *(
-                start.iterations,
-                ("polished: " if start in excitation.polished else "") + start.status,
-            ),
-        )
-        for start in (*excitation.starts, *excitation.polished)
-    )
+    cells = []
+    for start in (*excitation.starts, *excitation.polished):
+        prefix = "polished: " if start in excitation.polished else ""
+        before, after = _number(start.started), _number(start.reached)
+        cells.append((before, after, start.iterations, prefix + start.status))
     return table(
         "Starts (criterion)",
         ("before", ".4g"),

@@ -16,7 +16,7 @@ from tauloop.identification.preparation.choice.filter_scan import (
 
 #: Maximum number of characters of a combination's name; the full name is in the JSON file.
 SCANNED_NAME_WIDTH = 34
-#: Number of printed filters, the best ones; all are in the JSON file.
+#: Maximum number of printed filters. The best are printed; the JSON file contains all.
 MAX_FILTERS = 24
 
 
@@ -32,7 +32,7 @@ def filter_scan_tables(scan: FilterScan) -> Iterator[Printed]:
         tone="strong",
     )
     yield from _reasons(scan)
-    yield _movements(scan)
+    yield _spread_table(scan)
     yield from doubts(scan)
 
 
@@ -44,13 +44,10 @@ def _trials(scan: FilterScan) -> Table:
     cells = []
     for k in shown:
         trial = scan.trials[k]
-        together = np.sqrt(np.mean(trial.held_out_percent**2))
-        filtered = (
-            f"{'> ' if k == scan.chosen else ''}{trial.order}",
-            trial.cutoff,
-            trial.standstill,
-        )
-        cells.append((*filtered, trial.validation_error, together, *trial.held_out_percent))
+        mark = "> " if k == scan.chosen else ""
+        held_out = np.sqrt(np.mean(trial.held_out_percent**2))
+        options = (f"{mark}{trial.order}", trial.cutoff, trial.standstill)
+        cells.append((*options, trial.validation_error, held_out, *trial.held_out_percent))
     return table(
         f"Filters{best}: RMSE in % of the largest measured force, on the validation and held-out parts",
         *(("order", ""), ("Hz", "g"), ("rest", "g"), ("valid.", ".2f"), ("held", ".2f")),
@@ -65,12 +62,12 @@ def _reasons(scan: FilterScan) -> list[str]:
     for option, unit in zip(SCANNED_OPTIONS, ("", " Hz", ""), strict=True):
         errors = scan.least_errors(option)
         if len(errors) > 1:
-            each = ", ".join(f"{value:g}{unit} {error:.2f}" for value, error in errors.items())
-            lines.append(f"  smallest validation error, %, by {option}: {each}")
+            texts = ", ".join(f"{value:g}{unit} {error:.2f}" for value, error in errors.items())
+            lines.append(f"  smallest validation error, %, by {option}: {texts}")
     return lines
 
 
-def _movements(scan: FilterScan) -> Table:
+def _spread_table(scan: FilterScan) -> Table:
     values = np.array([trial.values for trial in scan.trials])
     names = (parameter.short_name(SCANNED_NAME_WIDTH) for parameter in scan.base.base)
     spreads = (

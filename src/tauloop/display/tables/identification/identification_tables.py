@@ -22,8 +22,8 @@ def identification_table(
 
     Args:
         identification: result of `fit`.
-        reference: values (SI) of all unknowns, such as those of the machine file; they are
-            regrouped and listed next to the estimates.
+        reference: values (SI) of all unknowns, such as those of the machine file. The regrouped
+            values are listed next to the estimates.
     """
     return PrintedPieces(
         (
@@ -65,13 +65,13 @@ def _parameters(
     cells = []
     for i, parameter in enumerate(identification.base.base):
         relative = identification.relative_standard_deviations[i]
-        share: float | str = "-" if relative is None else relative
+        percentage: float | str = "-" if relative is None else relative
         if relative is not None and relative >= 1000:
-            share = "> 1000"
+            percentage = "> 1000"
         estimate = (
             identification.values[i],
             identification.standard_deviations[i],
-            share,
+            percentage,
             *references[i],
         )
         cells.append((i + 1, parameter.short_name(NAME_WIDTH), *estimate, parameter.unit))
@@ -93,12 +93,12 @@ def fit_table(identification: Identification) -> Table:
         identification.training
     )
     cells = []
-    for training, judged in zip(identification.training, held_out, strict=True):
-        for data, fit in (("training", training), ("held out", judged)):
+    for training, validation in zip(identification.training, held_out, strict=True):
+        for data, fit in (("training", training), ("held out", validation)):
             if fit is not None:
-                named = fit.output if data == "training" else ""
+                name = fit.output if data == "training" else ""
                 values = (fit.rmse, fit.rmse_percent, fit.relative_error_percent, fit.bias)
-                cells.append((named, data, *values, fit.unit))
+                cells.append((name, data, *values, fit.unit))
     heads = (("RMSE", ".3g"), ("RMSE %", ".2f"), ("relative\nerror %", ".2f"), ("bias", ".2g"))
     title = "Fit of every output (SI); % of the largest measured force"
     return table(title, "output", "data", *heads, "unit", rows=cells)

@@ -11,11 +11,12 @@ from tauloop.identification.links.link_parameters import LinkParameter
 
 
 def link_tables(links: LinkParameters) -> Iterator[Printed]:
-    """Yield known values, parameters with value or interval, families, unidentifiable ones."""
+    """Yield known values, parameters, families, and the names of unidentifiable parameters."""
     known = ", ".join(
-        f"{name} {v:.6g}" + (f" ± {d:.2g}" if d else "") for name, (v, d) in links.known.items()
+        f"{name} {value:.6g}" + (f" ± {deviation:.2g}" if deviation else "")
+        for name, (value, deviation) in links.known.items()
     )
-    yield (f"known (SI): {known}" if known else "known: none")
+    yield f"known (SI): {known}" if known else "known: none"
     rows = (
         (
             parameter.name,
@@ -57,11 +58,11 @@ def _interval(parameter: LinkParameter) -> str:
         return ""
     if not parameter.kind:
         return "no interval"
-    return f"{_end(parameter.lower)} to {_end(parameter.upper)}"
+    return f"{_limit_text(parameter.lower)} to {_limit_text(parameter.upper)}"
 
 
-def _end(end: float | None) -> str:
-    return "unbounded" if end is None else f"{end:.5g}"
+def _limit_text(limit: float | None) -> str:
+    return "unbounded" if limit is None else f"{limit:.5g}"
 
 
 def _family(family: LinkFamily) -> str:
@@ -72,6 +73,8 @@ def _family(family: LinkFamily) -> str:
         return text
     (stated,) = family.stated
     changes = ", ".join(
-        f"{name} by {size:.4g}" for name, size in family.changes.items() if name != stated and size
+        f"{name} by {change:.4g}"
+        for name, change in family.changes.items()
+        if name != stated and change
     )
     return f"{text} (near the file's values, increasing {stated} by 1 changes {changes})"

@@ -10,7 +10,7 @@ from tauloop.identification.log_description import LogDescription
 from tauloop.identification.preparation.two_runs import TwoRuns
 from tauloop.logs import channels, units
 
-#: Text on the source of a column's unit.
+#: Text for each source of a column's unit.
 _BASES = {
     "option": "option",
     "header": "header",
@@ -37,14 +37,14 @@ def log_description_tables(result: LogDescription) -> Iterator[Printed]:
 
 
 def two_runs_tables(result: TwoRuns) -> Iterator[Printed]:
-    """Yield the share subtracted from each force, the motion mismatch, and omitted channels."""
+    """Yield the fraction subtracted from each force, the motion mismatch, and ignored columns."""
     forces, positions = units(result.log, "force"), units(result.log, "position")
     rows = (
         (
-            *(name, share, f"{result.motion_mismatch[name]:.3g} {positions[name]}"),
+            *(name, fraction, f"{result.motion_mismatch[name]:.3g} {positions[name]}"),
             *(result.noise.get(name, "needs --period"), forces[name]),
         )
-        for name, share in result.removed.items()
+        for name, fraction in result.removed.items()
     )
     heads = (
         ("motor's own force / total", ".1%"),

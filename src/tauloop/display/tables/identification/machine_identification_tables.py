@@ -26,8 +26,8 @@ from tauloop.identification.preparation.channels import Channels
 from tauloop.identification.preparation.choice.channel_choice import ChannelChoice
 from tauloop.identification.regrouping.formula_values import FormulaValue
 
-#: Ratios closer to 1 than this are not reported.
-SAME_VALUE_RATIO = 0.01
+#: Ratios that differ from 1 by less than this are not reported.
+MIN_REPORTED_DIFFERENCE = 0.01
 
 
 def machine_identification_tables(result: MachineIdentification) -> Iterator[Printed]:
@@ -81,10 +81,8 @@ def channel_table(channels: Channels, choice: ChannelChoice) -> Table:
         )
         for channel in channels.prepared[0]["channels"]
     )
-    tried = ", ".join(
-        f"{choice_tried} {error:.3g} %" for choice_tried, error in choice.common.items()
-    )
-    note = f"validation error over all outputs: {tried}, chosen {choice.errors[1]:.3g} %"
+    errors = ", ".join(f"{name} {error:.3g} %" for name, error in choice.common.items())
+    note = f"validation error over all outputs: {errors}, chosen {choice.errors[1]:.3g} %"
     heads = ("channel", "velocity from", ("cut-off [Hz]", "g"))
     return table("Channels", *heads, rows=cells, note=note)
 
@@ -130,9 +128,9 @@ def comparison_table(comparison: LogComparison) -> Table:
         *comparison.values,
         comparison.means,
         comparison.mean_deviations,
-        (f"{100.0 * share:.0f} %" for share in comparison.shares),
+        (f"{100.0 * fraction:.0f} %" for fraction in comparison.shares),
         comparison.largest,
-        ("moves" if moved else "" for moved in comparison.moved),
+        ("moves" if is_moved else "" for is_moved in comparison.moved),
         strict=True,
     )
     logs: list[Column] = [(log, ".4g") for log in comparison.logs]
@@ -170,7 +168,10 @@ def consistent_tables(physical: ConsistentIdentification) -> Iterator[Printed]:
     title = "Physically consistent parameters"
     yield table(title, "body", ("mass [kg]", ".4g"), ("prior [kg]", ".4g"), "", rows=bodies)
     pairs = zip(physical.held_out, physical.unconstrained.held_out, strict=True)
-    fits = ((judged.output, judged.rmse_percent, free.rmse_percent) for judged, free in pairs)
+    fits = (
+        (consistent.output, consistent.rmse_percent, unconstrained.rmse_percent)
+        for consistent, unconstrained in pairs
+    )
     yield table("", "output", ("held out %", ".2f"), ("unconstrained %", ".2f"), rows=fits)
     yield (
         f"weight of the prior {physical.weight:.3g}, chosen by validation; directions determined only by the "
@@ -183,13 +184,13 @@ def remarks(result: Identification) -> tuple[str, ...]:
     """Return remarks on values without limits that are needed to interpret the tables."""
     values = {item.name: item.value for item in result.diagnostics}
     lines = []
-    white = values.get(WHITENESS_DIAGNOSTIC)
+    probability = values.get(WHITENESS_DIAGNOSTIC)
     ratio = values.get(CORRELATION_DIAGNOSTIC)
-    if white is not None:
+    if probability is not None:
         lines.append(
-            f"Ljung-Box probability that the residuals are white: {white:.2g} (minimum over all outputs)"
+            f"Ljung-Box probability that the residuals are white: {probability:.2g} (minimum over all outputs)"
         )
-    if ratio is not None and abs(ratio - 1.0) > SAME_VALUE_RATIO:
+    if ratio is not None and abs(ratio - 1.0) > MIN_REPORTED_DIFFERENCE:
         lines.append(
             f"standard deviations that allow for correlated residuals are {ratio:.3g} times those given (median)"
         )

@@ -1,4 +1,4 @@
-"""Tables of a plan of measuring poses."""
+"""Tables of a plan of measurement poses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tauloop.display.tables import doubts, table
 MAX_LISTED_PARAMETERS = 8
 
 
-def planned(plan: PosePlan) -> str:
+def plan_summary(plan: PosePlan) -> str:
     """Return a short description of the plan."""
     (series,) = plan.problem.series
     poses = counted(len(plan.selection.chosen), "pose")
@@ -29,7 +29,7 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
     yield _summary(plan)
     yield from _clearance(plan)
     units = [plan.problem.unknowns[i].unit for i in plan.problem.free]
-    weak = sorted(
+    by_relative_deviation = sorted(
         zip(
             plan.deviations / plan.problem.tolerances,
             plan.problem.names,
@@ -40,7 +40,7 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
     )
     worst = (
         (parameter, deviation if np.isfinite(deviation) else "undetermined", unit)
-        for _, parameter, deviation, unit in weak[::-1][:MAX_LISTED_PARAMETERS]
+        for _, parameter, deviation, unit in by_relative_deviation[::-1][:MAX_LISTED_PARAMETERS]
     )
     yield table(
         "Least accurately known parameters",
@@ -52,41 +52,40 @@ def poses_tables(plan: PosePlan) -> Iterator[Printed]:
     if plan.curve:
         yield _curve(plan)
         goal = f"an error below {plan.options.goal:g} times the noise"
-        yield (
-            f"none of these numbers of poses gives {goal}"
-            if plan.enough is None
-            else f"{counted(plan.enough, 'pose')} give {goal}"
-        )
+        if plan.enough is None:
+            yield f"none of these numbers of poses gives {goal}"
+        else:
+            yield f"{counted(plan.enough, 'pose')} give {goal}"
     yield from doubts(plan)
 
 
 def _summary(plan: PosePlan) -> Table:
-    chosen = plan.selection
+    selection = plan.selection
     rows = [("candidates", f"{len(plan.candidates)} of {plan.candidates.tried} tried")]
     for reason, number in plan.candidates.excluded.items():
         rows.append((f"  left out: {reason}", str(number)))
-    values = f"{chosen.start_value:.4g} at the start, {chosen.value:.4g} at the end"
+    values = f"{selection.start_value:.4g} at the start, {selection.value:.4g} at the end"
     if len(plan.available_loads):
         used = len(np.unique(plan.loads, axis=0))
         rows.append(("loads", f"{used} of {len(plan.available_loads)} available"))
     rows.append((f"{plan.criterion}-criterion, tolerances", values))
-    rows.append(("exchanges", f"{chosen.exchanges} in {counted(chosen.rounds, 'round')}"))
+    rows.append(("exchanges", f"{selection.exchanges} in {counted(selection.rounds, 'round')}"))
     for index in ("O1", "O2", "O3", "O4", "O5"):
-        rows.append((f"observability {index}", f"{getattr(chosen.indices, index):.4g}"))
-    rows.append(("directions that no candidate determines", str(chosen.n_unobservable)))
+        rows.append((f"observability {index}", f"{getattr(selection.indices, index):.4g}"))
+    rows.append(("directions that no candidate determines", str(selection.n_unobservable)))
     rows.append(("expected error / noise", f"{plan.error:.3f}"))
-    return table(planned(plan), "quantity", "value", rows=rows)
+    return table(plan_summary(plan), "quantity", "value", rows=rows)
 
 
 def _clearance(plan: PosePlan) -> Iterator[str]:
-    apart = plan.candidates.clearance
-    if apart is None:
+    clearance = plan.candidates.clearance
+    if clearance is None:
         yield "interference of rods was not checked: no two rods are separate"
-    elif not apart:
+    elif not clearance:
         yield "interference of rods was not checked (--clearance 0)"
     elif plan.options.limits.clearance is None:
         yield (
-            f"rods have no thickness in machine files; their center lines are at least {1e3 * apart:.3g} mm "
+            f"rods have no thickness in machine files; their center lines are at least {1e3 * clearance:.3g} mm "
             "apart (--clearance sets another distance)"
         )
 

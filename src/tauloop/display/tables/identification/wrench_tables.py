@@ -19,11 +19,11 @@ MAX_CONTACTS = 20
 
 def wrench_tables(result: ExternalWrench) -> Iterator[Printed]:
     """Yield the contacts with their wrenches, the thresholds, and the intervals without contact."""
-    places = [COMPONENTS.index(name) for name in result.components]
-    headings = (f"{COMPONENTS[k]}\n[{COMPONENT_UNITS[k]}]" for k in places)
+    indices = [COMPONENTS.index(name) for name in result.components]
+    headings = (f"{COMPONENTS[k]}\n[{COMPONENT_UNITS[k]}]" for k in indices)
     contacts = []
     for contact in result.contacts[:MAX_CONTACTS]:
-        wrench = (f"{contact.wrench[k]:.3g}" for k in places)
+        wrench = (f"{contact.wrench[k]:.3g}" for k in indices)
         contacts.append((f"{contact.start:.3f}", f"{contact.end:.3f}", *wrench))
     yield table(
         f"{result.model.mechanism.name}: contacts, with the wrench at the tool where it is largest",
@@ -32,14 +32,14 @@ def wrench_tables(result: ExternalWrench) -> Iterator[Printed]:
     )
     if len(result.contacts) > MAX_CONTACTS:
         yield f"{counted(len(result.contacts) - MAX_CONTACTS, 'more contact')}: see --json"
-    limits = []
+    threshold_rows = []
     for k, (name, unit) in enumerate(zip(*result.freedoms, strict=True)):
         values = (result.threshold[k], result.noise[k], result.offset[k])
-        limits.append((name, unit, *(f"{value:.3g}" for value in values)))
+        threshold_rows.append((name, unit, *(f"{value:.3g}" for value in values)))
     yield table(
         "Smallest force on each degree of freedom that counts as a contact",
         *("freedom", "unit", "threshold", "noise,\nRMS", "mean"),
-        rows=limits,
+        rows=threshold_rows,
     )
     source = "determined from the log" if result.free_is_searched else "as specified"
     yield f"without contact ({source}): {result.free_duration:.4g} s of {result.time[-1] - result.time[0]:.4g} s"

@@ -29,10 +29,18 @@ def cache_tables(cache: CompiledCache) -> Iterator[Printed]:
         f"{cache.folder}: {counted(len(libraries), 'library')}, {cache.size / 1e6:.1f} MB of at most "
         f"{cache.largest / 1e6:.0f} MB"
     )
-    used = [time.strftime("%Y-%m-%d %H:%M", time.localtime(library.used)) for library in libraries]
+    last_uses = [
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(library.used)) for library in libraries
+    ]
     rows = (
-        (library.path.stem, library.size / 1e3, at, library.state, ", ".join(library.functions))
-        for library, at in list(zip(libraries, used, strict=True))[:MAX_LISTED]
+        (
+            library.path.stem,
+            library.size / 1e3,
+            last_use,
+            library.state,
+            ", ".join(library.functions),
+        )
+        for library, last_use in list(zip(libraries, last_uses, strict=True))[:MAX_LISTED]
     )
     if libraries:
         heads = (("library", ""), ("kB", ".0f"), ("used", ""), "state", "functions")

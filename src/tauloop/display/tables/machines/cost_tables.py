@@ -11,6 +11,7 @@ from tauloop.model.equation_text.costs import VELOCITY_MATRIX, Cost
 from tauloop.model.equation_text.operation_counts import OperationCounts, Ratio
 from tauloop.model.equation_text.published import Published
 
+#: Heads of the columns of counts.
 HEADINGS = tuple(
     (head, "") for head in ("+ -", "x", "/", "root", "trig", "other", "total", "per iteration")
 )
@@ -48,7 +49,7 @@ def _listing(quantity: str, rows: list[Cost]) -> Table:
 
 
 def _matrix_listing(rows: list[Cost]) -> Table:
-    """Return the counts of each part in each formulation; rows of the same part are adjacent."""
+    """Return a table of the counts of each part; rows of the same part are adjacent."""
     title = f"Coriolis and centripetal terms V(x, x') as a matrix on the platform, {rows[0].frame}"
     parts = list(dict.fromkeys(row.part for row in rows))
     ordered = sorted(rows, key=lambda row: parts.index(row.part))

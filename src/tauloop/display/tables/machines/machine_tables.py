@@ -42,7 +42,7 @@ def check_tables(inspection: Inspection, *, doubtful: bool = False) -> Iterator[
 
     Args:
         inspection: result of the check.
-        doubtful: whether there are other reasons for doubt, so that the verdict "ok" is left out.
+        doubtful: whether there are other reasons for doubt, so that the verdict "ok" is omitted.
     """
     if import_notes(inspection.model.mechanism):
         yield from reflowed(inspection.model.mechanism.description).splitlines()
@@ -107,11 +107,10 @@ def _masses(inspection: Inspection) -> Iterator[Table]:
 
 
 def _conditions(values: np.ndarray, count: int) -> str:
-    at, median, worst = (
-        "singular" if value is None else f"{value:.3g}" for value in spread(values).values()
-    )
+    texts = ["singular" if value is None else f"{value:.3g}" for value in spread(values).values()]
+    reference, median, worst = texts
     poses = counted(count, "pose")
-    return f"{at} at the reference pose; {median} median, {worst} worst of {poses}"
+    return f"{reference} at the reference pose; {median} median, {worst} worst of {poses}"
 
 
 def _by_element(names: list[str]) -> list[str]:
@@ -124,15 +123,15 @@ def _by_element(names: list[str]) -> list[str]:
 
 
 def _coordinates(model: Model) -> Table:
-    named = zip(
+    coordinates = zip(
         model.topology.coordinate_names,
         model.assembly.q,
         coordinate_units(model.topology),
         strict=True,
     )
     rows = (
-        (name, *((f"{np.degrees(value):.4f}", "deg") if unit == "rad" else (value, unit)))
-        for name, value, unit in named
+        (name, f"{np.degrees(value):.4f}", "deg") if unit == "rad" else (name, value, unit)
+        for name, value, unit in coordinates
     )
     return table("Coordinates at the reference pose", "name", ("value", ".6f"), "unit", rows=rows)
 
@@ -146,18 +145,18 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         data = drive_line_properties(mechanism, actuator.drive)
         motors = [f"{name} (slave)" if name == data["slave"] else name for name in data["motors"]]
         bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in data["inertias"]]
-        turns = actuator.drive.inertia(data["load"]).turns
-        connected = {
+        is_rotary = actuator.drive.inertia(data["load"]).turns
+        connects_rotary = {
             item.name: actuator.drive.inertia(item.second).turns
             for item in actuator.drive.connections
         }
-        play = [
-            f"{name} {gap:.3g} {'rad' if connected[name] else 'm'}"
+        backlash = [
+            f"{name} {gap:.3g} {'rad' if connects_rotary[name] else 'm'}"
             for name, gap in data["play"].items()
         ]
-        unit = "kg m^2" if turns else "kg"
+        unit = "kg m^2" if is_rotary else "kg"
         inertia = f"{data['reflected']:.4g} {unit}"
-        lines = ("\n".join(motors), "\n".join(bodies), inertia, "\n".join(play) or "none")
+        lines = ("\n".join(motors), "\n".join(bodies), inertia, "\n".join(backlash) or "none")
         rows.append((actuator.name, *lines))
     heads = ("motors", "bodies (motion over\nthe load's)", "inertia at\nthe load", "play")
     return table("Drive lines", "actuator", *heads, rows=rows, unbroken=(0,))

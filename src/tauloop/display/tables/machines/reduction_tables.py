@@ -18,13 +18,14 @@ def reduction_tables(reduction: Reduction) -> Iterator[Printed]:
     """Yield sizes before and after, the steps with their effects, and the errors of the forces."""
     yield Paragraph(text=f"Reduction of {reduction.full.name}", tone="strong")
     yield _sizes(reduction)
-    yield (
-        _steps(reduction) if reduction.steps else "No step applies: no parts have the same motion."
-    )
+    if reduction.steps:
+        yield _steps(reduction)
+    else:
+        yield "No step applies: no parts have the same motion."
     yield _errors(reduction)
     for undone in reduction.undone:
         yield f"undone: {undone.name} of {', '.join(undone.elements)}: {undone.reason}"
-    for quantity in dict.fromkeys(lost for step in reduction.steps for lost in step.lost):
+    for quantity in dict.fromkeys(name for step in reduction.steps for name in step.lost):
         yield f"no longer known: {quantity}"
     yield from doubts(reduction)
     yield "exact" if reduction.is_exact else "approximate, as requested"
@@ -34,10 +35,11 @@ def _sizes(reduction: Reduction) -> Table:
     comparison = reduction.comparison
     shift = " ".join(f"{1e3 * x + 0.0:.3f}" for x in comparison.center_shift.round(SHIFT_DIGITS))
     counts = reduction.newton_euler
+    couplings = [("couplings", *reduction.couplings)] if any(reduction.couplings) else []
     rows = (
         ("coordinates", *reduction.coordinates),
         ("loop equations", *reduction.equations),
-        *((("couplings", *reduction.couplings),) if any(reduction.couplings) else ()),
+        *couplings,
         (
             "Newton-Euler equations of links",
             *(f"{c.equations} ({c.links})" for c in (counts[0], counts[-1])),

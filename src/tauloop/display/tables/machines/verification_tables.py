@@ -14,7 +14,7 @@ from tauloop.verification.engines.verification import TOLERANCE, VerifiedMachine
 def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
     """Yield a table of the comparisons by quantity and engine, and the omitted comparisons."""
     options = verification.options
-    again = (
+    note = (
         ""
         if verification.distinct_states == options.states
         else f", {verification.distinct_states} of them different"
@@ -28,7 +28,7 @@ def verification_tables(verification: VerifiedMachine) -> Iterator[Printed]:
     )
     yield table(
         f"{verification.machine} over {counted(options.states, 'random state')} "
-        f"(seed {options.seed}){again}",
+        f"(seed {options.seed}){note}",
         *(
             "quantity",
             "engine",

@@ -15,12 +15,12 @@ from tauloop.display.tables import doubts, table
 def view_tables(view: Any) -> Iterator[Printed]:
     """Yield the positions of the tool and of the actuators' axes, and doubts."""
     geometry = view.geometry
-    places = [(f"tool on {geometry.shape.platform}", geometry.tool[0])]
-    places += [
+    positions = [(f"tool on {geometry.shape.platform}", geometry.tool[0])]
+    positions += [
         (f"axis of {axis.name}", origin)
         for axis, origin in zip(geometry.shape.drives, geometry.drives[0][0], strict=True)
     ]
-    rows = ((name, *(np.round(place, 5) + 0.0)) for name, place in places)
+    rows = ((name, *(np.round(position, 5) + 0.0)) for name, position in positions)
     heads = (("x [m]", ".5f"), ("y [m]", ".5f"), ("z [m]", ".5f"))
     yield table(view.model.mechanism.name, "position", *heads, rows=rows)
     yield from doubts(view)

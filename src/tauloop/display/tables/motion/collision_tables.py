@@ -14,8 +14,8 @@ def collision_tables(result: CollisionDetection) -> Iterator[Printed]:
     cells = []
     for name, item in result.observers.items():
         delays = (item.quantile(0.5), item.quantile(0.9))
-        shown = ("-" if delay is None else f"{1e3 * delay:.3g}" for delay in delays)
-        cells.append((name, item.detected, *shown))
+        delay_texts = ("-" if delay is None else f"{1e3 * delay:.3g}" for delay in delays)
+        cells.append((name, item.detected, *delay_texts))
     yield table(
         f"{result.model.mechanism.name}: a collision at {result.at:.4g} s, detected by",
         *("observer", ("detected", ".0%"), "delay,\nmedian [ms]", "90 % [ms]"),

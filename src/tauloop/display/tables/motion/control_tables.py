@@ -24,35 +24,28 @@ def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
     model = comparison.model
     units, force_units = model.actuator_units, model.output_ports("actuators")[1]
     cells: list[tuple[object, ...]] = []
-    turns = (
-        [("turn,\npeak [mrad]", ".3g")]
-        if any(run.turn_error.any() for run in comparison.runs.values())
-        else []
-    )
+    rotation_heads = []
+    if any(run.turn_error.any() for run in comparison.runs.values()):
+        rotation_heads = [("turn,\npeak [mrad]", ".3g")]
     for name, run in comparison.runs.items():
         if not len(run.time):
-            dashes = "-" * (3 + len(turns) + len(set(units)) + 2 * len(set(force_units)))
-            cells.append((name, *dashes, "ended at once"))
+            n_empty = 3 + len(rotation_heads) + len(set(units)) + 2 * len(set(force_units))
+            cells.append((name, *["-"] * n_empty, "ended at once"))
             continue
         rms = np.sqrt(np.mean(run.force**2, axis=0, keepdims=True))
-        peaks = (
-            *_peaks(run.actuator_error, units),
-            *(
-                size
-                for pair in zip(
-                    _peaks(run.force, force_units), _peaks(rms, force_units), strict=True
-                )
-                for size in pair
-            ),
-        )
-        errors = (1e3 * run.peak_error, 1e3 * run.rms_error, *(1e3 * run.peak_turn for _ in turns))
+        peaks = _peaks(run.actuator_error, units)
+        for pair in zip(_peaks(run.force, force_units), _peaks(rms, force_units), strict=True):
+            peaks += pair
+        errors = [1e3 * run.peak_error, 1e3 * run.rms_error]
+        if rotation_heads:
+            errors.append(1e3 * run.peak_turn)
         cells.append(
             (name, *errors, *peaks, comparison.saturated(name), "ended early" if run.end else "")
         )
     yield table(
         f"{model.mechanism.name}: {comparison.duration:.4g} s, {comparison.space} space",
         "controller",
-        *(("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g"), *turns),
+        *(("distance,\npeak [mm]", ".4g"), ("rms [mm]", ".4g"), *rotation_heads),
         *((f"actuators,\npeak [{unit}]", ".3g") for unit in dict.fromkeys(units)),
         *(
             column
@@ -67,10 +60,10 @@ def control_tables(comparison: ControlComparison) -> Iterator[Printed]:
             yield f"{name}: {run.end}"
         if len(run.step_time):
             median, upper = 1e6 * np.quantile(run.step_time, [0.5, 0.999])
-            share = 1e-6 * upper * comparison.sampling.frequency
+            fraction = 1e-6 * upper * comparison.sampling.frequency
             yield (
                 f"{name}: {median:.0f} us per step in Python, 99.9 % within {upper:.0f} us "
-                f"({share:.1%} of the period)"
+                f"({fraction:.1%} of the period)"
             )
         yield from (f"{name}: {occurrence.words}" for occurrence in run.occurrences)
         if run.sensitivities is not None and len(run.time):

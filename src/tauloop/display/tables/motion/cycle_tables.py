@@ -1,4 +1,4 @@
-"""Tables of a cycle: its time with the reason for it, legs, loads of motors, and the simulation."""
+"""Tables of a cycle: its time with the reason for the time, legs, motors, and the simulation."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 from tauloop.display.pieces import Printed
 from tauloop.display.tables import table
-from tauloop.display.tables.motion.fastest_tables import trial
+from tauloop.display.tables.motion.fastest_tables import simulation_table
 from tauloop.simulation.planned.cycles import Cycle
 from tauloop.simulation.planned.fastest import CHANGE_LIMIT
 
 
 def cycle_tables(result: Cycle) -> Iterator[Printed]:
     """Yield the time, the legs with their limits, the motors, and the simulation."""
-    by = f"{result.reason} of {result.motor}" if result.reason == "rated force" else result.reason
-    yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {by}"
+    cause = (
+        f"{result.reason} of {result.motor}" if result.reason == "rated force" else result.reason
+    )
+    yield f"Cycle of {result.time:.6g} s, {result.picks_per_minute:.4g} picks per minute; set by: {cause}"
     yield f"limits alone allow {result.fastest:.6g} s"
     if result.reason == "rated force":
         yield f"with all legs slowed equally {result.evenly:.6g} s"
@@ -23,10 +25,10 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
     rows = []
     for leg in result.legs:
         nearest = max(leg.shares, key=lambda name: leg.shares[name])
-        limits = dict.fromkeys(part.limit for part in leg.active if part.limit)
-        words = ["changes" if name == CHANGE_LIMIT else name for name in limits or (nearest,)]
+        limits = dict.fromkeys(item.limit for item in leg.active if item.limit)
+        names = ["changes" if name == CHANGE_LIMIT else name for name in limits or (nearest,)]
         times = (1e3 * value for value in (leg.start, leg.duration, leg.least))
-        rows.append((leg.name, *times, leg.payload, ", ".join(words), leg.shares[nearest]))
+        rows.append((leg.name, *times, leg.payload, ", ".join(names), leg.shares[nearest]))
     heads = (
         "leg",
         ("from [ms]", ".1f"),
@@ -42,12 +44,26 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
         rows=rows,
     )
     loads = (
-        (m.actuator, m.rms, m.simulated, m.rated, m.rated and m.rms / m.rated, m.unit)
-        for m in result.motors
+        (
+            motor.actuator,
+            motor.rms,
+            motor.simulated,
+            motor.rated,
+            motor.rated and motor.rms / motor.rated,
+            motor.unit,
+        )
+        for motor in result.motors
     )
     peaks = (
-        (m.actuator, m.peak_force, m.unit, m.peak_speed, _speed_unit(m.unit), m.peak_power)
-        for m in result.motors
+        (
+            motor.actuator,
+            motor.peak_force,
+            motor.unit,
+            motor.peak_speed,
+            _speed_unit(motor.unit),
+            motor.peak_power,
+        )
+        for motor in result.motors
     )
     yield table(
         "Peaks of the motors",
@@ -61,7 +77,7 @@ def cycle_tables(result: Cycle) -> Iterator[Printed]:
     )
     columns = (("RMS", ".4g"), ("simulated", ".4g"), ("rated", ".4g"), ("share", ".1%"), "unit")
     yield table("Root mean squares of forces", "motor", *columns, rows=loads)
-    yield trial(result)
+    yield simulation_table(result)
 
 
 def _speed_unit(force_unit: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables of inverse dynamics: forces, tensions, accelerations of passive freedoms, and doubts."""
+"""Tables of inverse dynamics: forces, tensions, accelerations of passive joints, and doubts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tauloop.display.tables import doubts, table
 from tauloop.dynamics import JointForces, LoadCase, LoadCases, MotionForces
 from tauloop.mechanism.model import PLATFORM_JOINT
 
-#: Samples that are shown; the rest is in the file or in JSON.
+#: Maximum number of listed samples; the output file and JSON contain all.
 MAX_SAMPLES = 10
 #: Components below this fraction of the largest one are rounding errors and are shown as zero.
-ROUNDING_SHARE = 1e-12
-#: Load and time of a joint without a load of a kind.
+ROUNDING_FRACTION = 1e-12
+#: Load and time if a joint has no load of a kind.
 NO_LOAD = (None, None)
 
 
@@ -25,14 +25,16 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
     forces, hybrid, model = motion.forces, motion.hybrid, motion.model
     force = np.atleast_2d(forces.force)
     if len(force) == 1:
-        yield _listed("Actuator forces", "force", forces.actuator_names, force, motion.units)
+        yield _quantity_table(
+            "Actuator forces", "force", forces.actuator_names, force, motion.units
+        )
     else:
         heads = [
             (f"{name} [{unit}]", ".5g")
             for name, unit in zip(forces.actuator_names, motion.units, strict=True)
         ]
-        some = np.unique(np.linspace(0, len(force) - 1, MAX_SAMPLES).astype(int))
-        rows = [(motion.time[i], *force[i]) for i in some]
+        listed = np.unique(np.linspace(0, len(force) - 1, MAX_SAMPLES).astype(int))
+        rows = [(motion.time[i], *force[i]) for i in listed]
         rows.append(("largest", *np.abs(force).max(axis=0)))
         title = f"Actuator forces, {counted(len(force), 'sample')}"
         yield table(title, ("time [s]", ".4f"), *heads, rows=rows)
@@ -64,7 +66,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
         )
         passive = hybrid.passive_names
         values = np.atleast_2d(hybrid.passive_acceleration)
-        yield _listed(
+        yield _quantity_table(
             "Passive accelerations",
             "acceleration",
             passive,
@@ -73,7 +75,7 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
         )
     if forces.tension is not None:
         names = forces.tension_names
-        yield _listed(
+        yield _quantity_table(
             "Tensions of cables",
             "tension",
             names,
@@ -86,22 +88,24 @@ def dynamics_tables(motion: MotionForces) -> Iterator[Printed]:
     yield from doubts(motion)
 
 
-def _listed(
-    title: str, what: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]
+def _quantity_table(
+    title: str, quantity: str, names: Sequence[str], values: np.ndarray, units: Sequence[str]
 ) -> Table:
     """Return a table of a quantity by name: its value, or its range over all samples (N, n)."""
-    shown = (
+    cells = (
         column[0] if len(column) == 1 else f"{column.min():.5g} to {column.max():.5g}"
         for column in values.T
     )
-    return table(title, "name", (what, ".6g"), "unit", rows=zip(names, shown, units, strict=True))
+    return table(
+        title, "name", (quantity, ".6g"), "unit", rows=zip(names, cells, units, strict=True)
+    )
 
 
 def _joint_tables(joints: JointForces) -> Iterator[Printed]:
     """Yield the forces in joints: components of one pose, or the largest values of many samples."""
     if len(joints.time) == 1:
         wrench = joints.wrench[0]
-        is_rounding = np.abs(wrench) < ROUNDING_SHARE * np.nanmax(np.abs(wrench), initial=0.0)
+        is_rounding = np.abs(wrench) < ROUNDING_FRACTION * np.nanmax(np.abs(wrench), initial=0.0)
         wrench = np.where(is_rounding, 0.0, wrench)
         heads = [(f"F{axis} [N]", ".4g") for axis in "xyz"]
         heads += [(f"M{axis} [N m]", ".4g") for axis in "xyz"]
@@ -133,13 +137,13 @@ def _load_tables(cases: LoadCases, names: Sequence[str]) -> Iterator[Table]:
     resultants = [(name, *loads["force"], *loads["moment"]) for name, loads in rows]
     yield table("Largest forces in joints", "joint", *columns, rows=resultants)
     columns = (("radial [N]", ".4g"), ("at [s]", ".4g"), ("axial [N]", ".4g"), ("at [s]", ".4g"))
-    along = [
+    components = [
         (name, *loads["radial"], *loads["axial"])
         for name, loads in rows
         if loads["radial"] != NO_LOAD or loads["axial"] != NO_LOAD
     ]
-    if along:
-        yield table("Largest forces across and along axes", "joint", *columns, rows=along)
+    if components:
+        yield table("Largest forces across and along axes", "joint", *columns, rows=components)
 
 
 def _largest_loads(cases: Mapping[str, LoadCase]) -> dict[str, tuple[float | None, float | None]]:

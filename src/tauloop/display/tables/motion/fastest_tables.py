@@ -12,7 +12,7 @@ from tauloop.simulation.planned.fastest import FastestMotion
 
 def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
     """Yield duration, gains, active limits, the simulation, and the worst condition number."""
-    placed, limits = result.trajectory.stroke, result.limits
+    stroke, limits = result.trajectory.stroke, result.limits
     total = (
         f" ({result.trajectory.total:.6g} s there and back)" if result.trajectory.returns else ""
     )
@@ -33,7 +33,10 @@ def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
             ("gain", ".1%"),
             rows=rows,
         )
-    parts = ((1e3 * p.start, 1e3 * p.end, p.first, p.last, p.limit or "-") for p in result.active)
+    intervals = (
+        (1e3 * item.start, 1e3 * item.end, item.first, item.last, item.limit or "-")
+        for item in result.active
+    )
     columns = (
         ("from [ms]", ".1f"),
         ("to [ms]", ".1f"),
@@ -41,22 +44,20 @@ def fastest_tables(result: FastestMotion) -> Iterator[Printed]:
         ("to", ".1%"),
         "limit",
     )
-    yield table("Times at which limits are reached", *columns, rows=parts)
-    yield trial(result)
-    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
+    yield table("Times at which limits are reached", *columns, rows=intervals)
+    yield simulation_table(result)
+    yield f"worst condition number {stroke.condition:.3g} at {stroke.place(stroke.worst)}"
 
 
-def trial(result: FastestMotion | Cycle) -> Printed:
+def simulation_table(result: FastestMotion | Cycle) -> Printed:
     """Return a table of the errors and forces of the simulated motion under the controller."""
     law, frequency = result.controller
-    unknown = (
-        ", which does not know the payload" if any(run.payload for run in result.tried) else ""
-    )
-    turns = [("turn [mrad]", ".3g")] if any(run.peak_turn for run in result.tried) else []
+    note = ", which does not know the payload" if any(run.payload for run in result.tried) else ""
+    rotation_heads = [("turn [mrad]", ".3g")] if any(run.peak_turn for run in result.tried) else []
     rows = []
     for run in result.tried:
         peaks = [1e3 * run.peak_error]
-        if turns:
+        if rotation_heads:
             peaks.append(1e3 * run.peak_turn)
         rows.append((run.payload, run.peak_share, run.saturated, *peaks, run.end or "-"))
     heads = (
@@ -64,6 +65,6 @@ def trial(result: FastestMotion | Cycle) -> Printed:
         ("peak force", ".1%"),
         ("saturated", ".1%"),
         ("error [mm]", ".3g"),
-        *turns,
+        *rotation_heads,
     )
-    return table(f"Under {law} at {frequency:g} Hz{unknown}", *heads, "ended early", rows=rows)
+    return table(f"Under {law} at {frequency:g} Hz{note}", *heads, "ended early", rows=rows)

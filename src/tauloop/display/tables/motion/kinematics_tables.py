@@ -14,8 +14,8 @@ from tauloop.kinematics.named_kinematics import Jacobian, Poses
 
 def poses_tables(poses: Poses) -> Iterator[Printed]:
     """Yield a table for each pose: actuators, platform, other coordinates, tool and outputs."""
-    shown = {*poses.actuator_port.columns, *poses.platform_port.columns}
-    others = [k for k, name in enumerate(poses.coordinates) if name not in shown]
+    listed = {*poses.actuator_port.columns, *poses.platform_port.columns}
+    others = [k for k, name in enumerate(poses.coordinates) if name not in listed]
     joints = Port(
         name="joints",
         columns=tuple(poses.coordinates[k] for k in others),
@@ -56,12 +56,16 @@ def jacobian_tables(jacobian: Jacobian) -> Iterator[Printed]:
         (f"{name}\n{unit}", ".6g")
         for name, unit in zip(jacobian.columns.columns, jacobian.columns.units, strict=True)
     ]
-    named = zip(
+    labeled_rows = zip(
         jacobian.rows.columns, jacobian.rows.units, np.round(jacobian.matrix, 12) + 0.0, strict=True
     )
     title = f"Jacobian of {jacobian.machine}: rows {jacobian.rows.name}, columns {jacobian.columns.name}"
     yield table(
-        title, "", "unit", *heads, rows=((name, unit, *values) for name, unit, values in named)
+        title,
+        "",
+        "unit",
+        *heads,
+        rows=((name, unit, *values) for name, unit, values in labeled_rows),
     )
     yield from (str(item) for item in jacobian.diagnostics)
 
@@ -74,5 +78,6 @@ _ORIENTATION = Port(
 
 def _shown(value: float, unit: str) -> tuple[str, str]:
     """Return a value and its unit, angles in degrees."""
-    value, unit = (float(np.degrees(value)), "deg") if unit == "rad" else (value, unit)
+    if unit == "rad":
+        value, unit = float(np.degrees(value)), "deg"
     return f"{round(value, 6) + 0.0:.6f}", "" if unit == "1" else unit

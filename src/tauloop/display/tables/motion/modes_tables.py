@@ -13,7 +13,7 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.kinematics.homotopy.blocks import BlockCount
 from tauloop.kinematics.modes.modes import Mode, Modes
 
-#: Up to this number of unknown coordinates, each has a column; otherwise they share a cell.
+#: Maximum number of unknown coordinates with a column each; more coordinates share a cell.
 MAX_COLUMNS = 7
 #: Marks after the number of a mode.
 MARKS = {
@@ -24,7 +24,7 @@ MARKS = {
 
 
 def modes_tables(modes: Modes) -> Iterator[Printed]:
-    """Yield the given position, the modes, omitted solutions, and the checks of completeness."""
+    """Yield the specified position, modes, omitted solutions, and checks of completeness."""
     kind = "Assembly" if modes.entry is ACTUATORS else "Working"
     shown = ", ".join(
         f"{name} = {value:.6g} {unit}"
@@ -89,15 +89,18 @@ def _diagnostics(block: BlockCount) -> str:
 
 
 def _marks(mode: Mode) -> str:
-    return (
-        ("*" if mode.is_reference else "")
-        + ("~" if mode.is_singular else "")
-        + ("" if mode.within_limits else "!")
-    )
+    marks = ""
+    if mode.is_reference:
+        marks += "*"
+    if mode.is_singular:
+        marks += "~"
+    if not mode.within_limits:
+        marks += "!"
+    return marks
 
 
 def _head(name: str, unit: str) -> str:
-    """Return the head of a column: joint, component and unit in lines; "platform" is left out."""
+    """Return the head of a column: joint, component and unit in lines; "platform" is omitted."""
     parts = [part for part in name.split(".") if part != "platform"]
     return "\n".join([*parts, "" if unit == "1" else unit])
 

@@ -14,9 +14,10 @@ from tauloop.motion.planning import PlannedMotion
 
 def motion_tables(planned: PlannedMotion) -> Iterator[Printed]:
     """Yield duration, speeds, forces and limits."""
-    trajectory, placed = planned.trajectory, planned.trajectory.stroke
-    units = placed.functions.ports.velocity.units
-    unit = "m/s" if placed.functions.ports.name == PLATFORM.name and "m/s" in units else units[0]
+    trajectory = planned.trajectory
+    stroke = trajectory.stroke
+    units = stroke.functions.ports.velocity.units
+    unit = "m/s" if stroke.functions.ports.name == PLATFORM.name and "m/s" in units else units[0]
     total = f" ({trajectory.total:.6g} s there and back)" if trajectory.returns else ""
     yield f"Stroke of {trajectory.duration:.6g} s{total}, law {planned.law}"
     yield f"peak speed {planned.peak_speed:.5g} {unit}, acceleration {planned.peak_acceleration:.5g} {unit}^2"
@@ -40,6 +41,6 @@ def motion_tables(planned: PlannedMotion) -> Iterator[Printed]:
         rows=rows,
     )
     if planned.tightest_limit is not None:
-        name, share = planned.tightest_limit
-        yield f"{share:.1%} of the limit of {name}"
-    yield f"worst condition number {placed.condition:.3g} at {placed.place(placed.worst)}"
+        name, fraction = planned.tightest_limit
+        yield f"{fraction:.1%} of the limit of {name}"
+    yield f"worst condition number {stroke.condition:.3g} at {stroke.place(stroke.worst)}"

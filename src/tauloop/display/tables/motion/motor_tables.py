@@ -10,19 +10,20 @@ from tauloop.dynamics.motor_loads import RPM_PER_RAD_S, ActuatorLoad
 from tauloop.dynamics.motor_sizing import MotorSizing, is_within
 from tauloop.mechanism.suggestions import listing
 
-#: Number of candidates that are shown for each actuator; the rest is in JSON.
+#: Maximum number of listed candidates for each actuator; JSON contains all.
 MAX_CANDIDATES = 5
 
 
 def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
     """Yield the loads of all motors, and candidates for all rotary and for all linear actuators."""
-    for turns in (True, False):
-        loads = [load for load in sizing.loads if load.turns == turns]
+    for is_rotary in (True, False):
+        loads = [load for load in sizing.loads if load.turns == is_rotary]
         if loads:
-            yield _loads("N m" if turns else "N", turns, loads)
+            yield _loads("N m" if is_rotary else "N", loads, is_rotary=is_rotary)
     if sizing.catalogue is not None:
-        for turns in (True, False):
-            yield from _candidates(sizing, [load for load in sizing.loads if load.turns == turns])
+        for is_rotary in (True, False):
+            loads = [load for load in sizing.loads if load.turns == is_rotary]
+            yield from _candidates(sizing, loads)
         yield (
             "torque, heat (continuous torque), speed and load (of the gear): fraction of the limit that the "
             "motion uses; inertia: inertia of the load over inertia of rotor and gear"
@@ -71,9 +72,9 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
             yield f"{rank} for {load.name}: {lightest[0].motor} with {lightest[0].gear}"
 
 
-def _loads(unit: str, turns: bool, loads: list[ActuatorLoad]) -> Printed:
+def _loads(unit: str, loads: list[ActuatorLoad], *, is_rotary: bool) -> Printed:
     """Return a table of the loads of rotary or of linear motors."""
-    speed_unit, factor = ("rpm", RPM_PER_RAD_S) if turns else ("m/s", 1.0)
+    speed_unit, factor = ("rpm", RPM_PER_RAD_S) if is_rotary else ("m/s", 1.0)
     return table(
         "Motor loads",
         "motor",

@@ -16,14 +16,14 @@ def transfer_tables(result: Transfer) -> Iterator[Printed]:
         yield table(
             "Smallest distances", "from", ("distance [mm]", ".3f"), ("time [ms]", ".1f"), rows=rows
         )
-    lost = f"; losses in motors and friction: {result.energy:.4g} J" if result.energy else ""
+    losses = f"; losses in motors and friction: {result.energy:.4g} J" if result.energy else ""
     units = set(result.trajectory.stroke.model.output_ports("actuators")[1])
-    travel = "m" if units == {"N"} else "rad"
-    worn = (
-        f"; wear of the drives: as of {result.wear:.4g} {travel} at full force"
+    travel_unit = "m" if units == {"N"} else "rad"
+    wear = (
+        f"; wear of the drives: equal to that of {result.wear:.4g} {travel_unit} at full force"
         if len(units) == 1 and result.wear
         else ""
     )
-    yield f"minimized: {result.objective}{lost}{worn}"
+    yield f"minimized: {result.objective}{losses}{wear}"
     condition = f"{result.measure:.3g} (allowed: {result.allowed:.3g})"
     yield f"largest bound on the condition number: {condition}"

@@ -24,8 +24,8 @@ def workspace_tables(workspace: Workspace) -> Iterator[Printed]:
     counts = {reason.text: int((workspace.reason == reason).sum()) for reason in Reason}
     rows = ((text, count, count / workspace.reason.size) for text, count in counts.items())
     yield table(title, "pose", ("number", ""), ("share", ".1%"), rows=rows)
-    blamed = list(workspace.excluded_by().items())[:MAX_ELEMENTS]
-    yield table("Elements that exclude poses", "element", ("poses", ""), rows=blamed)
+    excluding = list(workspace.excluded_by().items())[:MAX_ELEMENTS]
+    yield table("Elements that exclude poses", "element", ("poses", ""), rows=excluding)
     if workspace.quantities:
         yield table(
             "Worst pose",
@@ -53,5 +53,5 @@ def _worst_row(workspace: Workspace, quantity: MapQuantity) -> tuple[object, ...
         shown = f"{np.degrees(value):.4g} deg" if unit == "rad" else f"{value:.4g} {unit}"
         texts.append(f"{name} = {shown}")
     worst = float(quantity.factor * quantity.worst)
-    shown_value = worst if np.isfinite(worst) else None
-    return quantity.label, shown_value, quantity.shown_unit, ", ".join(texts)
+    value_or_none = worst if np.isfinite(worst) else None
+    return quantity.label, value_or_none, quantity.shown_unit, ", ".join(texts)
