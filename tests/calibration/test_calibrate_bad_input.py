@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Spoil, tuple[str, ...], str, str]] = {
         along_x,
         (),
         "all poses lie on one line",
-        "spread the poses over the whole work volume",
+        "spread the poses over the whole workspace",
     ),
     "a pose out of reach": (
         lambda s: positions(s, off(40, 1, 2.0)),

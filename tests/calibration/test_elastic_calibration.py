@@ -151,7 +151,7 @@ def test_temperatures_of_unknown_and_rigid_parts_are_refused(machine: tl.Mechani
     )
     assert "temperature.tripel1: is not a part that can expand" in text
     assert "triple1.link" in text
-    assert "temperature.plate: plate has no coefficient of expansion" in text
+    assert "temperature.plate: plate has no coefficient of thermal expansion" in text
 
 
 def test_compliances_without_loads_are_refused(machine: tl.Mechanism) -> None:
@@ -160,7 +160,7 @@ def test_compliances_without_loads_are_refused(machine: tl.Mechanism) -> None:
     assert "triple1.c: is a stiffness or compliance, but no series has load columns" in text
     assert "not identifiable" in text
     assert "track1.give" in text
-    assert "single1.alpha: is the expansion of single1.link" in text
+    assert "single1.alpha: is the thermal expansion of single1.link" in text
 
 
 def test_series_check_shapes_of_loads_and_temperatures(machine: tl.Mechanism) -> None:

@@ -46,11 +46,12 @@ from tauloop.mechanism.description import units
 LOOP_TOLERANCE = 5e-8
 #: Largest cosine between the residuals and a column of the Jacobian at an optimum.
 STATIONARITY_TOLERANCE = 1e-4
-#: The given noise is accepted if the weighted sum of squares, divided by the degrees of freedom, is
-#: in this range. The range is wider for few degrees of freedom.
+#: The stated noise is accepted if the reduced chi-square (weighted sum of squares divided by the
+#: degrees of freedom) is in this range. The range is wider for few degrees of freedom.
 VARIANCE_FACTOR_RANGE = (0.25, 4.0)
 #: A correction of the machine is doubtful if it exceeds this number of tolerances. A tolerance is
-#: the usual size of a correction; prototypes differ from nominal drawings by about ten tolerances.
+#: the expected magnitude of a correction; prototypes differ from nominal drawings by about ten
+#: tolerances.
 MAX_RELATIVE_CORRECTION = 30.0
 #: A trend of the residuals with a smaller p-value than this indicates an error of the model.
 MIN_TREND_P = 1e-6
@@ -97,7 +98,7 @@ def fit_geometry(
     Args:
         problem: measurements and unknowns.
         rng: draws the geometry at which gauge freedoms are found.
-        options: loss, identifiable subset, covariance.
+        options: bounds, loss, choice of unknowns and covariance.
         start: corrections of the free unknowns (n,) to start from, SI; zeros by default.
 
     Returns:
@@ -130,30 +131,30 @@ def fit_geometry(
         reduced_start = np.array([start[problem.names.index(name)] for name in reduced.names])
     solution = solve_calibration(reduced, reduced_start, loss=options.loss, near=near)
     tightness = prior_tightness(reduced, solution, known_noise=not options.scale_covariance)
-    bars = _error_bars(reduced, solution, scale_covariance=options.scale_covariance)
+    uncertainty = _uncertainty(reduced, solution, scale_covariance=options.scale_covariance)
     forward = reduced.predicting()
     before = error_statistics(forward, at_start)
     at_end = solution.evaluation if is_forward else forward.evaluate(solution.correction)
     errors = tuple(state.errors for state in at_end.states)
     estimates = tuple(
-        _estimated(unknown, float(step), deviation, bars.factor_95, bound)
+        _estimated(unknown, float(step), deviation, uncertainty.factor_95, bound)
         for unknown, step, deviation, bound in zip(
             reduced.estimated,
             solution.correction,
-            bars.deviations,
+            uncertainty.deviations,
             bounds_met(reduced, solution),
             strict=True,
         )
     )
-    has_deviations = any(deviation is not None for deviation in bars.deviations)
+    has_deviations = any(deviation is not None for deviation in uncertainty.deviations)
     result = Calibration(
         problem=reduced,
         solution=solution,
         estimates=estimates,
-        covariance=bars.covariance if has_deviations else None,
-        correlations=correlations(bars.covariance),
-        degrees_of_freedom=bars.degrees_of_freedom,
-        variance_factor=bars.variance_factor,
+        covariance=uncertainty.covariance if has_deviations else None,
+        correlations=correlations(uncertainty.covariance),
+        degrees_of_freedom=uncertainty.degrees_of_freedom,
+        variance_factor=uncertainty.variance_factor,
         identifiability=identified,
         findings=findings,
         before=before,
@@ -163,7 +164,7 @@ def fit_geometry(
         diagnostics=(),
         prior_tightness=tightness,
         base_combinations=base_combinations(
-            reduced, solution.correction, bars.covariance, bars.factor_95
+            reduced, solution.correction, uncertainty.covariance, uncertainty.factor_95
         ),
         provenance=_provenance(problem, options),
     )
@@ -172,7 +173,7 @@ def fit_geometry(
         result,
         diagnostics=(
             *_diagnostics(result, at_end),
-            *_support(result, noise_is_sized=bars.factor_95 is not None),
+            *_uncertainty_diagnostics(result, has_noise_estimate=uncertainty.factor_95 is not None),
             *_corrections(result),
             *_trends(result),
             *hanging(forward, at_end),
@@ -201,12 +202,12 @@ class _ErrorBars:
 
     Attributes:
         covariance: covariance (n, n) of the corrections, SI.
-        deviations: standard deviation of each; None if it is not determined.
+        deviations: standard deviation of each correction; None if it is not determined.
         factor_95: half-width of the 95 % interval, in standard deviations; None if the readings
             are too few to estimate the noise.
         degrees_of_freedom: number of readings and priors minus the number of unknowns.
-        variance_factor: weighted sum of squares divided by the degrees of freedom; None if there
-            are no degrees of freedom.
+        variance_factor: reduced chi-square (weighted sum of squares divided by the degrees of
+            freedom); None if there are no degrees of freedom.
     """
 
     covariance: np.ndarray
@@ -216,24 +217,24 @@ class _ErrorBars:
     variance_factor: float | None
 
 
-def _error_bars(
+def _uncertainty(
     problem: CalibrationProblem, solution: Solution, *, scale_covariance: bool
 ) -> _ErrorBars:
-    """Return the uncertainty of a solution, from the given noise or the size of the residuals."""
+    """Return the uncertainty of a solution, from the stated noise or the residuals."""
     factor = variance_factor(solution)
     scale = factor if scale_covariance and factor is not None else 1.0
     C = covariance(solution, scale, problem.tolerances)
-    freedom = degrees_of_freedom(solution)
-    factor_95 = interval_factor(freedom, known_noise=not scale_covariance)
+    dof = degrees_of_freedom(solution)
+    factor_95 = interval_factor(dof, known_noise=not scale_covariance)
     is_undetermined = undetermined(solution, problem.tolerances)
     return _ErrorBars(
         covariance=C,
         deviations=tuple(
-            None if factor_95 is None or is_lost else float(np.sqrt(variance))
-            for is_lost, variance in zip(is_undetermined, np.diag(C), strict=True)
+            None if factor_95 is None or has_no_deviation else float(np.sqrt(variance))
+            for has_no_deviation, variance in zip(is_undetermined, np.diag(C), strict=True)
         ),
         factor_95=factor_95,
-        degrees_of_freedom=freedom,
+        degrees_of_freedom=dof,
         variance_factor=factor,
     )
 
@@ -291,30 +292,32 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of the error bars.
+def _uncertainty_diagnostics(
+    result: Calibration, *, has_noise_estimate: bool
+) -> tuple[Diagnostic, ...]:
+    """Return diagnostics of the error uncertainty.
 
     They check degrees of freedom, rank at the optimum and second-order effects.
     """
     without_deviation = [
         estimate.name for estimate in result.estimates if estimate.deviation is None
     ]
-    undetermined_names = without_deviation if noise_is_sized else []
-    listed = f" ({', '.join(undetermined_names)})" if undetermined_names else ""
-    share = None
+    undetermined_names = without_deviation if has_noise_estimate else []
+    name_list = f" ({', '.join(undetermined_names)})" if undetermined_names else ""
+    relative_shift = None
     if not without_deviation:
         half_widths = np.array([estimate.half_width for estimate in result.estimates], dtype=float)
-        share = second_order_share(result.problem, result.solution, half_widths)
+        relative_shift = second_order_share(result.problem, result.solution, half_widths)
     return (
         diagnostic(
             "degrees of freedom: readings and priors less unknowns",
             result.degrees_of_freedom,
-            at_least=None if noise_is_sized else 1.0,
+            at_least=None if has_noise_estimate else 1.0,
             advice="no redundant reading remains to check the fit or to estimate the noise, so there are no standard "
             "deviations: measure more poses, estimate fewer parameters, or use tolerances as priors",
         ),
         diagnostic(
-            f"unknowns that are not determined at the fitted geometry{listed}",
+            f"unknowns that are not determined at the fitted geometry{name_list}",
             len(undetermined_names),
             at_most=0.0,
             advice="the search ended at a singular geometry, so these unknowns have no standard deviations: measure "
@@ -322,7 +325,7 @@ def _support(result: Calibration, *, noise_is_sized: bool) -> tuple[Diagnostic, 
         ),
         diagnostic(
             "second-order effect over the 95 % interval, along the least certain direction",
-            share,
+            relative_shift,
             at_most=1.0,
             advice="standard deviations assume a linear problem, but this problem is nonlinear: do not rely on them, "
             "measure more or better chosen poses, or give priors",
@@ -390,19 +393,22 @@ def _largest_loop_residual(problem: CalibrationProblem, x: np.ndarray, at: Evalu
 
 def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of the solution: loops, optimality, noise, error bars and bounds."""
-    problem, solution, estimates = result.problem, result.solution, result.estimates
+    problem = result.problem
+    solution = result.solution
+    estimates = result.estimates
     x = problem.whole(solution.correction)
     columns = solution.jacobian * problem.tolerances
     gradient = problem.tolerances * solution.gradient
     names_at_bounds = [estimate.name for estimate in estimates if estimate.bound is not None]
     gradient[[estimate.bound is not None for estimate in estimates]] = 0.0
-    size = np.linalg.norm(columns, axis=0) * max(float(np.linalg.norm(solution.residual)), 1e-9)
-    cosine = float((np.abs(gradient) / np.maximum(size, 1e-300)).max(initial=0.0))
+    residual_norm = float(np.linalg.norm(solution.residual))
+    norms = np.linalg.norm(columns, axis=0) * max(residual_norm, 1e-9)
+    cosine = float((np.abs(gradient) / np.maximum(norms, 1e-300)).max(initial=0.0))
     accepted = variance_range(result.degrees_of_freedom, VARIANCE_FACTOR_RANGE)
-    noiseless = float(np.linalg.norm(solution.residual)) < 1e-6
+    is_noiseless = residual_norm < 1e-6
     relative = {e.name: e.deviation / e.tolerance for e in estimates if e.deviation is not None}
     weakest = max(relative, key=lambda name: relative[name], default=None)
-    listed = f" ({', '.join(names_at_bounds)})" if names_at_bounds else ""
+    name_list = f" ({', '.join(names_at_bounds)})" if names_at_bounds else ""
     return (
         diagnostic(
             "largest loop residual",
@@ -413,7 +419,7 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
         ),
         diagnostic(
             "largest cosine between the residuals and a column of the Jacobian",
-            None if noiseless else cosine,
+            None if is_noiseless else cosine,
             at_most=STATIONARITY_TOLERANCE,
             advice="the search has not converged: use other start values or give priors",
         ),
@@ -422,17 +428,17 @@ def _diagnostics(result: Calibration, predicted: Evaluation) -> tuple[Diagnostic
             result.variance_factor,
             at_least=accepted[0],
             at_most=accepted[1],
-            advice="the residuals are not consistent with the given noise: give the real noise, or find the effect "
+            advice="the residuals are not consistent with the given noise: state the actual noise, or find the effect "
             "that the model lacks",
         ),
         diagnostic(
             "largest standard deviation over tolerance" + (f" ({weakest})" if weakest else ""),
             relative[weakest] if weakest else None,
             at_most=1.0,
-            advice="measure more or better chosen poses, give priors, or do not estimate such unknowns",
+            advice="measure more or better chosen poses, give priors, or do not estimate these unknowns",
         ),
         diagnostic(
-            f"unknowns at a bound{listed}",
+            f"unknowns at a bound{name_list}",
             len(names_at_bounds),
             at_most=0.0,
             advice="the best fit is outside the bounds, which standard deviations do not account for: widen the "

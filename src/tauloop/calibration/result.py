@@ -64,8 +64,8 @@ def _number(value: float | None) -> float:
     return np.nan if value is None else value
 
 
-def _stated_deviation(deviation: float | None, parameter: Parameter) -> str:
-    """Return a text that gives a standard deviation in the unit of a parameter."""
+def _deviation_text(deviation: float | None, parameter: Parameter) -> str:
+    """Return a standard deviation as text, in the unit of a parameter."""
     if deviation is None:
         return "no standard deviation: too few readings to estimate it"
     return f"standard deviation {deviation / parameter.scale:.3g} {parameter.unit}".rstrip()
@@ -83,19 +83,23 @@ class Calibration(Result):
             deviation.
         correlations: correlations of the estimates (n, n).
         degrees_of_freedom: number of residuals and priors minus the number of unknowns.
-        variance_factor: weighted sum of squares divided by the degrees of freedom; None if there
-            are no degrees of freedom.
+        variance_factor: reduced chi-square (weighted sum of squares divided by the degrees of
+            freedom); None if there are no degrees of freedom.
         identifiability: identifiable unknowns, and the unknowns that were left out, with reasons.
-        findings: problems of the measurements that were accepted (`FitOptions.refuse`).
-        before, after: errors of every quantity with nominal and calibrated geometry, SI.
+        findings: problems of the measurements that were accepted (`FitOptions.reject_implausible`
+            is False).
+        before: statistics of the errors with the nominal geometry, SI.
+        after: statistics of the errors with the calibrated geometry, SI.
         errors: errors (N, n_errors) of every series after the fit, SI.
         outliers: poses with outlying residuals.
         base_combinations: combinations of stiffnesses, expansions and offsets of thermometers with
             independent errors, the best determined first; empty without loads and temperatures.
         prior_tightness: consistency of the priors' width with the data; None if there are no
             priors.
-        exchanges, leave_one_out, bootstrap, comparison: further assessments (`calibrate`); None
-            unless requested.
+        exchanges: swaps of encoder columns that fit equally well; None unless requested.
+        leave_one_out: errors at poses that the fit does not use; None unless requested.
+        bootstrap: fits to resampled poses; None unless requested.
+        comparison: comparison with other unknowns; None unless requested.
     """
 
     needs_forces: ClassVar[bool] = False
@@ -167,7 +171,8 @@ class Calibration(Result):
 
         The source of each calibrated parameter contains its standard deviation and nominal value.
         """
-        nominal, values = self.problem.mechanism, self.values
+        nominal = self.problem.mechanism
+        values = self.values
         deviations = {member: e.deviation for e in self.estimates for member in e.members}
         poses = ", ".join(
             f"{counted(len(s), 'pose')} of {s.instrument.name}" for s in self.problem.series
@@ -176,7 +181,7 @@ class Calibration(Result):
         def calibrated(parameter: Parameter) -> Parameter:
             if parameter.name not in values:
                 return parameter
-            deviation = _stated_deviation(deviations[parameter.name], parameter)
+            deviation = _deviation_text(deviations[parameter.name], parameter)
             nominal_value = f"{parameter.value / parameter.scale:.9g} {parameter.unit}".rstrip()
             return replace(
                 parameter,

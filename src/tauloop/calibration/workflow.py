@@ -66,8 +66,8 @@ class CalibrationOptions(Options):
             example is a platform with fewer cables than degrees of freedom.
         align: start from the instrument frames that fit the nominal machine best; tied frames are
             aligned together.
-        compare_with: another set of unknowns, in the form of the parameters, to compare with on held-out
-            poses.
+        compare_with: another set of unknowns, in the form of the parameters, to compare with on
+            held-out poses.
         random_splits: random draws of 5 folds for that comparison.
         replicates: number of bootstrap replicates; 0 for no bootstrap.
         leave_one_out: predict every pose by a fit to all other poses.
@@ -137,7 +137,7 @@ def calibrate(
     Raises:
         InputError, LogError, DescriptionError: a file, name or value is invalid.
         IdentificationError: the data do not determine the unknowns; lists all reasons.
-        PoseError: a measured pose is out of reach.
+        PoseError: a measurement_set pose is out of reach.
 
     Examples:
         >>> import tauloop as tl
@@ -153,23 +153,26 @@ def calibrate(
         >>> calibration.to_pandas()["correction"].round(6).tolist()
         [0.001]
     """
-    options, report = options or CalibrationOptions(), progress or (lambda phase, done, total: None)
+    options = options or CalibrationOptions()
+    report = progress or (lambda phase, done, total: None)
     mechanism = mechanism_of(machine)
     with SharedWork(options.workers) as processes:
-        measured = _measured(mechanism, measurements, options)
-        problem = _problem(mechanism, measured, options.parameters or measured.parameters, options)
+        measurement_set = _measurement_set(mechanism, measurements, options)
+        parameters = options.parameters or measurement_set.parameters
+        problem = _problem(mechanism, measurement_set, parameters, options)
         rng = np.random.default_rng(options.seed)
         result = fit_geometry(problem, rng, options=options.fit)
         exchanges = indistinguishable_swaps(
             result.problem, result.solution, options.fit.swap_search_time
         )
-        held_out = drawn = None
+        held_out = None
+        resampled = None
         if options.leave_one_out:
             tick = partial(report, "leave-one-out")
             held_out = leave_one_out(result.problem.predicting(), result.solution, tick, processes)
         if options.replicates:
             tick = partial(report, "bootstrap")
-            drawn = bootstrap(
+            resampled = bootstrap(
                 result.problem,
                 result.solution,
                 rng,
@@ -179,13 +182,19 @@ def calibrate(
             )
         comparison = None
         if options.compare_with:
-            comparison = _compared(mechanism, measured, result, options, rng, report, processes)
+            comparison = _compare_sets(
+                mechanism, measurement_set, result, options, rng, report, processes
+            )
     return replace(
-        result, exchanges=exchanges, leave_one_out=held_out, bootstrap=drawn, comparison=comparison
+        result,
+        exchanges=exchanges,
+        leave_one_out=held_out,
+        bootstrap=resampled,
+        comparison=comparison,
     )
 
 
-def _measured(
+def _measurement_set(
     mechanism: Mechanism,
     measurements: Measurements | Sequence[Measurements],
     options: CalibrationOptions,
@@ -204,40 +213,41 @@ def _measured(
                 temperature_noise=options.temperature_noise,
             )
         sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
-    measured = joined(sets)
-    series = measured.series
+    measurement_set = joined(sets)
+    series = measurement_set.series
     if options.align:
-        parameters = options.parameters or measured.parameters
+        parameters = options.parameters or measurement_set.parameters
         series = aligned_together(
             mechanism, series, parameters, options.compare_with, equilibrium=options.equilibrium
         )
-    tolerances = options.tolerances or measured.tolerances or Tolerances()
+    tolerances = options.tolerances or measurement_set.tolerances or Tolerances()
     if options.priors:
         tolerances = replace(tolerances, priors=options.priors)
     if options.encoder_noise is not None:
-        measured = replace(measured, encoder_noise=_encoder_noise(options.encoder_noise))
-    return replace(measured, series=series, tolerances=tolerances)
+        measurement_set = replace(
+            measurement_set, encoder_noise=_encoder_noise(options.encoder_noise)
+        )
+    return replace(measurement_set, series=series, tolerances=tolerances)
 
 
-def _encoder_noise(stated: str | float) -> float:
+def _encoder_noise(value: str | float) -> float:
     """Return the checked standard deviation of encoders, m or rad."""
-    noise = (
-        quantity("encoder_noise", stated, LENGTH, ANGLE)
-        if isinstance(stated, str)
-        else float(stated)
-    )
+    if isinstance(value, str):
+        noise = quantity("encoder_noise", value, LENGTH, ANGLE)
+    else:
+        noise = float(value)
     if not (np.isfinite(noise) and noise > 0.0):
         raise InputError.of(
             "encoder_noise",
             f"is {noise:g}",
-            "give a standard deviation above zero, such as '0.01 mm'",
+            "give a positive standard deviation, such as '0.01 mm'",
         )
     return noise
 
 
 def _problem(
     mechanism: Mechanism,
-    measured: MeasurementSet,
+    measurement_set: MeasurementSet,
     parameters: tuple[str, ...],
     options: CalibrationOptions,
 ) -> CalibrationProblem:
@@ -249,19 +259,19 @@ def _problem(
         )
     return calibration_problem(
         mechanism,
-        measured.series,
+        measurement_set.series,
         parameters,
         residuals=options.residuals,
-        tolerances=measured.tolerances,
-        encoder_noise=measured.encoder_noise,
+        tolerances=measurement_set.tolerances,
+        encoder_noise=measurement_set.encoder_noise,
         equilibrium=options.equilibrium,
-        bounds={**measured.bounds, **options.fit.bounds},
+        bounds={**measurement_set.bounds, **options.fit.bounds},
     )
 
 
-def _compared(
+def _compare_sets(
     mechanism: Mechanism,
-    measured: MeasurementSet,
+    measurement_set: MeasurementSet,
     result: Calibration,
     options: CalibrationOptions,
     rng: np.random.Generator,
@@ -270,7 +280,9 @@ def _compared(
 ) -> UnknownsComparison:
     """Compare the identifiable unknowns of both sets on the same held-out poses."""
     other = fit_geometry(
-        _problem(mechanism, measured, options.compare_with, options), rng, options=options.fit
+        _problem(mechanism, measurement_set, options.compare_with, options),
+        rng,
+        options=options.fit,
     )
     sets = {
         "--parameters": result.problem.predicting(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tauloop.calibration.judging.identifiability import MIN_LISTED_SHARE
+from tauloop.calibration.judging.identifiability import MIN_LISTED_FRACTION
 from tauloop.calibration.problem.problem import CalibrationProblem
 from tauloop.common.records import dataclass
 
@@ -21,11 +21,12 @@ class BaseCombination:
     """A combination of corrections of stiffness, expansion and thermometers.
 
     Attributes:
-        terms: pairs (unknown, coefficient of its correction), largest first. A coefficient has the
-            inverse SI unit of its unknown. The squares of coefficient times tolerance add up to 1.
+        terms: pairs (name of an unknown, coefficient of its correction), largest first. A
+            coefficient has the inverse SI unit of its unknown. The squares of coefficient times
+            tolerance add up to 1.
         value: estimate of the combination, in tolerances.
         deviation: standard deviation of the combination; None if there are no degrees of freedom.
-        half_width: half-width of its 95 % interval; None if `deviation` is None.
+        half_width: half-width of the 95 % interval of the combination; None if `deviation` is None.
     """
 
     terms: tuple[tuple[str, float], ...]
@@ -40,7 +41,9 @@ def base_combinations(
     covariance: np.ndarray,
     factor_95: float | None,
 ) -> tuple[BaseCombination, ...]:
-    """Return the base combinations of a calibration with loads or temperatures, the best first.
+    """Return the base combinations of a calibration, those with the smallest variance first.
+
+    The result is empty without loads and temperatures.
 
     Args:
         problem: the calibration.
@@ -51,17 +54,19 @@ def base_combinations(
     deflection = problem.deflection
     if deflection is None:
         return ()
-    chosen = [
+    elastic_indices = [
         i
         for i, unknown in enumerate(problem.estimated)
         if unknown.unit == "K" or deflection.affects_deflection(unknown)
     ]
-    if not chosen:
+    if not elastic_indices:
         return ()
-    tolerances = problem.tolerances[chosen]
-    scaled = covariance[np.ix_(chosen, chosen)] / np.outer(tolerances, tolerances)
-    variances, directions = np.linalg.eigh(scaled)
-    names = [problem.names[i] for i in chosen]
+    tolerances = problem.tolerances[elastic_indices]
+    scaled_covariance = covariance[np.ix_(elastic_indices, elastic_indices)] / np.outer(
+        tolerances, tolerances
+    )
+    variances, directions = np.linalg.eigh(scaled_covariance)
+    names = [problem.names[i] for i in elastic_indices]
     result = []
     for variance, direction in zip(variances, directions.T, strict=True):
         largest = int(np.abs(direction).argmax())
@@ -70,13 +75,13 @@ def base_combinations(
         terms = tuple(
             (names[i], float(direction[i] / tolerances[i]))
             for i in order
-            if abs(direction[i]) >= MIN_LISTED_SHARE * direction[largest]
+            if abs(direction[i]) >= MIN_LISTED_FRACTION * direction[largest]
         )
         deviation = None if factor_95 is None else float(np.sqrt(max(variance, 0.0)))
         result.append(
             BaseCombination(
                 terms=terms,
-                value=float(direction @ (correction[chosen] / tolerances)),
+                value=float(direction @ (correction[elastic_indices] / tolerances)),
                 deviation=deviation,
                 half_width=None
                 if deviation is None or factor_95 is None

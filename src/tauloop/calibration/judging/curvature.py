@@ -5,8 +5,9 @@ has the remainder
 
     e = r(x + d) - r(x) - J d,
 
-which is zero for a linear problem. It moves the estimates by s = (J^T W J + P)^-1 J^T W e. If s is
-as large as the interval itself, the interval is not symmetric, and its size is wrong.
+which is zero for a linear problem. The remainder changes the estimates by s = (J^T W J + P)^-1 J^T
+W e, with the weights W of the residuals and the information P of the priors. If s is as large as
+the confidence interval, the interval is not symmetric, and its width is wrong.
 
 Source: Bates and Watts 1980, Relative curvature measures of nonlinearity: parameter effects.
 """
@@ -44,26 +45,26 @@ def second_order_share(
     if not len(scale):
         return None
     inverse = solution.inverse(scale)
-    sizes, directions = np.linalg.eigh(inverse)
+    eigenvalues, directions = np.linalg.eigh(inverse)
     deviations = np.sqrt(np.maximum(np.diag(inverse), np.finfo(float).tiny))
     factor = float((half_widths / (scale * deviations)).max())
-    end = factor * float(np.sqrt(sizes[-1])) * directions[:, -1]
-    largest = max(float(np.abs(end).max()), np.finfo(float).tiny)
+    full_step = factor * float(np.sqrt(eigenvalues[-1])) * directions[:, -1]
+    largest = max(float(np.abs(full_step).max()), np.finfo(float).tiny)
     J = solution.jacobian * scale
 
-    def share(step: np.ndarray, fraction: float) -> float | None:
+    def relative_shift(step: np.ndarray, fraction: float) -> float | None:
         """Return the relative shift of a step (n,) that is a fraction of the full step."""
         evaluation = problem.evaluate(solution.correction + scale * step, solution.evaluation)
         if not evaluation.is_reached:
             return None
-        curved = evaluation.residual - solution.residual - J @ step
-        shift = scale * (inverse @ (J.T @ (solution.weights * curved)))
+        remainder = evaluation.residual - solution.residual - J @ step
+        shift = scale * (inverse @ (J.T @ (solution.weights * remainder)))
         return float(np.abs(shift / half_widths).max()) / fraction**2
 
     for length in STEP_LENGTHS:
         fraction = min(1.0, length / largest)
-        shares = [share(sign * fraction * end, fraction) for sign in (1.0, -1.0)]
-        reached = [value for value in shares if value is not None]
-        if len(reached) == len(shares):
-            return max(reached)
+        forward = relative_shift(fraction * full_step, fraction)
+        backward = relative_shift(-fraction * full_step, fraction)
+        if forward is not None and backward is not None:
+            return max(forward, backward)
     return None

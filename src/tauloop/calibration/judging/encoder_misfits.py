@@ -1,7 +1,8 @@
 """Encoders of redundant drives that disagree with the instrument and with each other, after a fit.
 
-A constant error e_i of an encoder's readings moves the whitened residuals by c_i e_i. Let Q project
-onto the residuals that the unknowns cannot change, and g_i = Q c_i. Least squares give
+A constant error e_i of the readings of encoder i changes the whitened residuals by c_i e_i. Let Q
+project the residuals r onto the directions that the unknowns cannot change, and g_i = Q c_i. Least
+squares give
 e_i = g_i.r / g_i.g_i, and
 
     t_i = |g_i.r| / (s_(i) |g_i|)
@@ -47,16 +48,16 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     observable = columns - basis @ (basis.T @ columns)
     residual = solution.residual - basis @ (basis.T @ solution.residual)
     dof = len(residual) - basis.shape[1] - 1
-    square = (observable**2).sum(axis=0)
-    is_observable = square > MIN_OBSERVABLE_FRACTION**2 * (columns**2).sum(axis=0)
+    squared_norms = (observable**2).sum(axis=0)
+    is_observable = squared_norms > MIN_OBSERVABLE_FRACTION**2 * (columns**2).sum(axis=0)
     if dof < 1 or not is_observable.any():
         return ()
     error = np.where(
-        is_observable, observable.T @ residual / np.where(is_observable, square, 1.0), 0.0
+        is_observable, observable.T @ residual / np.where(is_observable, squared_norms, 1.0), 0.0
     )
-    explained = error**2 * square
-    spread = np.sqrt(np.maximum(float(residual @ residual) - explained, 1e-300) / dof)
-    t = np.where(is_observable, np.sqrt(explained) / spread, 0.0)
+    explained = error**2 * squared_norms
+    deviation = np.sqrt(np.maximum(float(residual @ residual) - explained, 1e-300) / dof)
+    t = np.where(is_observable, np.sqrt(explained) / deviation, 0.0)
     worst = int(t.argmax())
     actuator = problem.mechanism.actuators[worst % count]
     parameter = f"encoder.{actuator.name}.{'offset' if worst < count else 'scale'}"
@@ -81,7 +82,7 @@ def _error_columns(measured_pose: MeasuredPose, state: MeasuredPoseState) -> np.
     """Return the derivatives (n, 2 n_u) of residuals with respect to encoder errors.
 
     The first n_u columns are for constant errors, the others for scale errors. Columns of scale
-    errors are zero if a reading belongs to several poses, such as a difference.
+    errors are zero if a reading belongs to several poses, such as a distance between two poses.
     """
     constant = measured_pose.encoder_columns(state)
     if measured_pose.poses == 1:

@@ -36,15 +36,15 @@ from tauloop.common.records import dataclass
 from tauloop.equations.values import BatchFunction
 
 #: A motion is in the null space if its projection has at least this fraction of its squared norm.
-MIN_EXPLAINED_SHARE = 0.999
+MIN_EXPLAINED_FRACTION = 0.999
 #: Maximum number of poses of a series at which motions are evaluated.
 MAX_SAMPLED_POSES = 40
 #: Motions below this fraction of the largest are zero: derivatives are exact to about 1e-10.
 MOTION_TOLERANCE = 1e-7
 #: A rotation axis whose distance from the origin is below this, mm, passes through the origin.
 AXIS_TOLERANCE_MM = 1e-3
-#: A direction is new if at least this fraction of it is orthogonal to the directions found before.
-MIN_NEW_SHARE = 1e-3
+#: A direction is new if at least this fraction of it is orthogonal to the previous directions.
+MIN_NEW_FRACTION = 1e-3
 #: Each row is weighted less than the one before it by this fraction, so that rounding errors do not
 #: decide between equal rows.
 ROW_PREFERENCE = 1e-6
@@ -95,37 +95,39 @@ class _Fields:
     Rotations are multiplied by the characteristic length.
 
     Attributes:
-        target, body, turn: displacements of the targets and of the platform's origin, and rotations
-            of the platform (3 N, k).
+        target: displacements of the targets (3 N, k).
+        body: displacements of the platform's origin (3 N, k).
+        rotation: rotations of the platform (3 N, k).
         joints: changes of all scalar coordinates except the platform's (N, n, k).
         coordinates: values of these coordinates (N, n).
         names: names of these coordinates.
-        p_target, p_body, R: positions of targets and platform, and orientation of the platform
-            (N, 3), (N, 3), (N, 3, 3).
-        turns: whether the platform's orientation can change.
+        p_target: positions of the targets (N, 3), m.
+        p_body: positions of the platform (N, 3), m.
+        R: orientations of the platform (N, 3, 3).
+        can_rotate: whether the platform's orientation can change.
         length: characteristic length, m.
     """
 
     target: np.ndarray
     body: np.ndarray
-    turn: np.ndarray
+    rotation: np.ndarray
     joints: np.ndarray
     coordinates: np.ndarray
     names: tuple[str, ...]
     p_target: np.ndarray
     p_body: np.ndarray
     R: np.ndarray
-    turns: bool
+    can_rotate: bool
     length: float
 
     @property
     def motion(self) -> np.ndarray:
         """All motions of platform and targets stacked (9 N, k)."""
-        return np.concatenate([self.target, self.body, self.turn])
+        return np.concatenate([self.target, self.body, self.rotation])
 
 
 class _Freedoms:
-    """Freedoms of a null space with k dimensions, as they are found."""
+    """Freedoms of a null space with k dimensions, collected one after the other."""
 
     def __init__(self, k: int) -> None:
         self.gauges: list[Gauge] = []
@@ -171,43 +173,44 @@ def gauges(
     fields = _fields(problem, linearized, null * problem.tolerances[:, None])
     freedoms = _Freedoms(k)
     joints = fields.joints.reshape(-1, k)
-    static = _null_space(fields.motion)
-    static_joints = joints @ static
+    # Directions that move neither the platform nor a target.
+    motionless = _null_space(fields.motion)
+    motionless_joints = joints @ motionless
     known = list(_motions(fields))
     for motion in known:
         direction, explained, shift = _nearest(fields.motion, motion)
-        if explained < MIN_EXPLAINED_SHARE or not freedoms.is_new(direction):
+        if explained < MIN_EXPLAINED_FRACTION or not freedoms.is_new(direction):
             continue
-        if static.shape[1]:
+        if motionless.shape[1]:
             # Choose the direction with this motion that moves the joints least.
             joint_motion = joints @ direction
-            redundant, *_ = np.linalg.lstsq(static_joints, joint_motion, rcond=MOTION_TOLERANCE)
-            direction = direction - static @ redundant
+            redundant, *_ = np.linalg.lstsq(motionless_joints, joint_motion, rcond=MOTION_TOLERANCE)
+            direction = direction - motionless @ redundant
         # The axis of a rotation is arbitrary if all translations are free.
         axis = _axis_location(motion, shift) if freedoms.base_shifts < 3 else ""
         text = motion.name + axis + _suffix(problem, fields, null, direction)
         freedoms.add(text, explained, direction)
-    if static.shape[1]:
+    if motionless.shape[1]:
         for motion in _joint_motions(fields):
-            coefficients, explained, _ = _nearest(static_joints, motion)
-            direction = static @ coefficients
-            if explained >= MIN_EXPLAINED_SHARE and freedoms.is_new(direction):
+            coefficients, explained, _ = _nearest(motionless_joints, motion)
+            direction = motionless @ coefficients
+            if explained >= MIN_EXPLAINED_FRACTION and freedoms.is_new(direction):
                 freedoms.add(motion.name, explained, direction)
-        for direction in _sparse(null, static @ _null_space(static_joints)).T:
+        for direction in _sparse(null, motionless @ _null_space(motionless_joints)).T:
             if freedoms.is_new(direction):
                 freedoms.add(NO_MOTION, None, direction)
     known_fields = np.column_stack([np.column_stack([m.field, m.free_fields]) for m in known])
     for direction in freedoms.complement().T:
         direction_motion = fields.motion @ direction
-        size = float(direction_motion @ direction_motion)
-        share = None
-        if size > 0:
+        squared_norm = float(direction_motion @ direction_motion)
+        explained = None
+        if squared_norm > 0:
             remainder = (
                 direction_motion
                 - known_fields @ np.linalg.lstsq(known_fields, direction_motion, rcond=None)[0]
             )
-            share = 1.0 - float(remainder @ remainder) / size
-        freedoms.add("", share, direction)
+            explained = 1.0 - float(remainder @ remainder) / squared_norm
+        freedoms.add("", explained, direction)
     return tuple(freedoms.gauges)
 
 
@@ -221,8 +224,8 @@ def _suffix(
     changes = np.abs(null @ direction)
     names = [
         unknown.name.partition(".")[0]
-        for unknown, size in zip(problem.estimated, changes, strict=True)
-        if unknown.is_nuisance and size > MOTION_TOLERANCE * changes.max()
+        for unknown, change in zip(problem.estimated, changes, strict=True)
+        if unknown.is_nuisance and change > MOTION_TOLERANCE * changes.max()
     ]
     moving_instruments = sorted({name for name in names if name != "encoder"})
     text = f", with {' and '.join(moving_instruments)}" if moving_instruments else ""
@@ -239,7 +242,8 @@ def _suffix(
 
 def _motions(fields: _Fields) -> Iterator[_Motion]:
     """Yield known motions of frames; rotations come after the translations they may contain."""
-    n, L = len(fields.p_body), fields.length
+    n = len(fields.p_body)
+    L = fields.length
     zero = np.zeros((n, 3))
 
     def motion(
@@ -272,23 +276,24 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     ]
     # A platform with constant orientation does not rotate with the base, so a constant offset of
     # its target is added.
-    extra = [] if fields.turns else [shift.field for shift in platform_shifts]
+    extra = [] if fields.can_rotate else [shift.field for shift in platform_shifts]
     for letter, e in axes:
-        turn = zero + L * e if fields.turns else zero
-        body, target = np.cross(e, fields.p_body), np.cross(e, fields.p_target)
+        rotation = zero + L * e if fields.can_rotate else zero
+        body = np.cross(e, fields.p_body)
+        target = np.cross(e, fields.p_target)
         yield motion(
             f"rotation of the base frame about {letter}",
-            (target, body, turn),
+            (target, body, rotation),
             [*shifts, *extra],
             axis=e,
         )
     yield from platform_shifts
-    if fields.turns:
+    if fields.can_rotate:
         for letter, e in axes:
-            world = fields.R @ e
-            body = np.cross(world, fields.p_body - fields.p_target)
+            R_e = fields.R @ e
+            body = np.cross(R_e, fields.p_body - fields.p_target)
             name = f"rotation of the platform frame about the target, about {letter}"
-            yield motion(name, (zero, body, L * world), [shift.field for shift in platform_shifts])
+            yield motion(name, (zero, body, L * R_e), [shift.field for shift in platform_shifts])
         common_shifts = []
         for letter, e in axes:
             R_e = fields.R @ e
@@ -307,16 +312,19 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
 
 def _joint_motions(fields: _Fields) -> Iterator[_Motion]:
     """Yield a constant shift and a proportional change of each joint coordinate."""
-    n, width = fields.coordinates.shape
+    n, n_joints = fields.coordinates.shape
     for j, name in enumerate(fields.names):
-        shift, stretch = np.zeros((2, n, width))
+        shift = np.zeros((n, n_joints))
         shift[:, j] = 1.0
-        stretch[:, j] = fields.coordinates[:, j]
+        scaling = np.zeros((n, n_joints))
+        scaling[:, j] = fields.coordinates[:, j]
         yield _Motion(
-            name=f"zero point of {name}", field=shift.ravel(), free_fields=np.zeros((n * width, 0))
+            name=f"zero point of {name}",
+            field=shift.ravel(),
+            free_fields=np.zeros((n * n_joints, 0)),
         )
         yield _Motion(
-            name=f"scale of {name}", field=stretch.ravel(), free_fields=shift.reshape(-1, 1)
+            name=f"scale of {name}", field=scaling.ravel(), free_fields=shift.reshape(-1, 1)
         )
 
 
@@ -364,84 +372,87 @@ def _nearest(fields: np.ndarray, motion: _Motion) -> tuple[np.ndarray, float, np
         `free_fields` alone explains), and coefficients t.
     """
     k = fields.shape[1]
-    size = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
-    columns = np.column_stack([fields / size, -motion.free_fields])
+    scale = max(float(np.abs(fields).max(initial=0.0)), np.finfo(float).tiny)
+    columns = np.column_stack([fields / scale, -motion.free_fields])
     solution = np.linalg.lstsq(columns, motion.field, rcond=MOTION_TOLERANCE)[0]
-    remainder = fields @ solution[:k] / size - motion.field - motion.free_fields @ solution[k:]
+    remainder = fields @ solution[:k] / scale - motion.field - motion.free_fields @ solution[k:]
     free = np.linalg.lstsq(motion.free_fields, motion.field, rcond=None)[0]
     reduced = motion.field - motion.free_fields @ free
     total = float(reduced @ reduced)
-    share = 0.0
+    explained = 0.0
     if total > MOTION_TOLERANCE**2 * float(motion.field @ motion.field):
-        share = 1.0 - float(remainder @ remainder) / total
-    return solution[:k] / size, share, solution[k:]
+        explained = 1.0 - float(remainder @ remainder) / total
+    return solution[:k] / scale, explained, solution[k:]
 
 
 def _is_new(previous: np.ndarray, direction: np.ndarray) -> bool:
-    """Return whether a direction is independent of the directions found before (k, m)."""
-    size = float(np.linalg.norm(direction))
-    if not size > 0:
+    """Return whether a direction is independent of the previous directions (k, m)."""
+    norm = float(np.linalg.norm(direction))
+    if not norm > 0:
         return False
-    unit = direction / size
+    unit = direction / norm
     if previous.shape[1]:
         unit = unit - previous @ np.linalg.lstsq(previous, unit, rcond=None)[0]
-    return float(np.linalg.norm(unit)) > MIN_NEW_SHARE
+    return float(np.linalg.norm(unit)) > MIN_NEW_FRACTION
 
 
 def _null_space(fields: np.ndarray) -> np.ndarray:
     """Return orthonormal combinations (k, m) of fields (rows, k) that do not move anything."""
-    _, sizes, Vt = np.linalg.svd(fields, full_matrices=True)
-    largest = max(float(sizes.max(initial=0.0)), MOTION_TOLERANCE)
-    rank = int((sizes > MOTION_TOLERANCE * largest).sum())
+    _, singular_values, Vt = np.linalg.svd(fields, full_matrices=True)
+    largest = max(float(singular_values.max(initial=0.0)), MOTION_TOLERANCE)
+    rank = int((singular_values > MOTION_TOLERANCE * largest).sum())
     return np.asarray(Vt[rank:].T)
 
 
 def _fields(problem: CalibrationProblem, linearized: Linearized, directions: np.ndarray) -> _Fields:
     """Return the motions along directions (n, k), SI, at some poses of all series."""
     loops = problem.assembly.loops
-    shape, L = loops.topology, loops.length
-    full, x = problem.whole(directions), problem.whole(linearized.evaluation.correction)
+    topology = loops.topology
+    L = loops.length
+    full_directions = problem.whole(directions)
+    x = problem.whole(linearized.evaluation.correction)
     scalars = [
-        i for i, j in enumerate(shape.q_of_v) if j >= 0 and i not in problem.assembly.independent
+        i for i, j in enumerate(topology.q_of_v) if j >= 0 and i not in problem.assembly.independent
     ]
     columns_of_series: list[tuple[np.ndarray, ...]] = []
-    turns = False
+    can_rotate = False
     for measured_pose, state, tangent in zip(
         problem.measured_poses, linearized.evaluation.states, linearized.tangents, strict=True
     ):
         pose = symbolic_pose(problem.context, measured_pose.series.instrument)
         count = min(len(state.q), MAX_SAMPLED_POSES)
         samples = np.linspace(0, len(state.q) - 1, count).round().astype(int)
-        q, q_x = state.q[samples], tangent[samples]
-        poses, rates, changes = _target_and_platform(
+        q = state.q[samples]
+        q_x = tangent[samples]
+        values, d_values_dv, d_values_dx = _target_and_platform(
             pose, measured_pose.series.instrument.name, q, x
         )
         v = q_x @ directions
-        moved = rates @ v + changes @ full
-        R = poses[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1)
-        dR = moved[:, 6:].reshape(count, 3, 3, -1)
+        motions = d_values_dv @ v + d_values_dx @ full_directions
+        R = values[:, 6:].reshape(-1, 3, 3).transpose(0, 2, 1)
+        dR = motions[:, 6:].reshape(count, 3, 3, -1)
         # dR R^T is skew; its axial vector is the rotation. Columns of R are stacked.
-        spin = np.einsum("njik,nlj->nilk", dR, R)
-        turn = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=1)
-        turns |= bool(np.abs(rates[:, 6:]).max(initial=0.0) > MOTION_TOLERANCE)
-        coordinates = q[:, [shape.q_of_v[i] for i in scalars]]
-        fields = (moved[:, :3], moved[:, 3:6], L * turn, v[:, scalars], coordinates)
-        columns_of_series.append((*fields, poses[:, :3], poses[:, 3:6], R))
-    target, body, turn, joints, coordinates, p_target, p_body, R = (
+        skew = np.einsum("njik,nlj->nilk", dR, R)
+        rotation = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
+        can_rotate |= bool(np.abs(d_values_dv[:, 6:]).max(initial=0.0) > MOTION_TOLERANCE)
+        coordinates = q[:, [topology.q_of_v[i] for i in scalars]]
+        fields = (motions[:, :3], motions[:, 3:6], L * rotation, v[:, scalars], coordinates)
+        columns_of_series.append((*fields, values[:, :3], values[:, 3:6], R))
+    target, body, rotation, joints, coordinates, p_target, p_body, R = (
         np.concatenate(columns) for columns in zip(*columns_of_series, strict=True)
     )
     k = directions.shape[1]
     return _Fields(
         target=target.reshape(-1, k),
         body=body.reshape(-1, k),
-        turn=turn.reshape(-1, k),
+        rotation=rotation.reshape(-1, k),
         joints=joints,
         coordinates=coordinates,
-        names=tuple(shape.coordinate_names[shape.q_of_v[i]] for i in scalars),
+        names=tuple(topology.coordinate_names[topology.q_of_v[i]] for i in scalars),
         p_target=p_target,
         p_body=p_body,
         R=R,
-        turns=turns,
+        can_rotate=can_rotate,
         length=L,
     )
 
@@ -464,10 +475,10 @@ def _target_and_platform(
     ]
     function = BatchFunction(ca.Function("target_and_platform", [pose.q, pose.x], outputs))
     n = len(q)
-    poses, rates, changes = function([q, np.broadcast_to(x, (n, len(x)))], n)
+    poses, d_poses_dv, d_poses_dx = function([q, np.broadcast_to(x, (n, len(x)))], n)
     rows = values.numel()
     return (
         poses,
-        rates.reshape(n, -1, rows).transpose(0, 2, 1),
-        changes.reshape(n, -1, rows).transpose(0, 2, 1),
+        d_poses_dv.reshape(n, -1, rows).transpose(0, 2, 1),
+        d_poses_dx.reshape(n, -1, rows).transpose(0, 2, 1),
     )

@@ -22,10 +22,12 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
     if equilibrium is None:
         return ()
     x = problem.whole(evaluation.correction)
-    least_tension, place, stiffness = np.inf, "", np.inf
+    least_tension = np.inf
+    least_location = ""
+    least_stiffness = np.inf
     for measured_pose, state in zip(problem.measured_poses, evaluation.states, strict=True):
-        stable = stiffness_of(measured_pose, problem.assembly, equilibrium, x, state.q)
-        stiffness = min(stiffness, float(stable.min()))
+        stiffness = stiffness_of(measured_pose, problem.assembly, equilibrium, x, state.q)
+        least_stiffness = min(least_stiffness, float(stiffness.min()))
         function = measured_pose.functions.tensions
         if function is None:
             continue
@@ -35,13 +37,13 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
         if tensions[row, cable] < least_tension:
             least_tension = float(tensions[row, cable])
             label = measured_pose.series.label(int(row) // measured_pose.poses)
-            place = f"{measured_pose.functions.cables[cable]}, {measured_pose.series.instrument.name}, {label}"
+            least_location = f"{measured_pose.functions.cables[cable]}, {measured_pose.series.instrument.name}, {label}"
     return (
         diagnostic(
-            f"least tension of a cable at equilibrium ({place})"
-            if place
+            f"least tension of a cable at equilibrium ({least_location})"
+            if least_location
             else "least tension of a cable",
-            least_tension if place else None,
+            least_tension if least_location else None,
             at_least=0.0,
             unit="N",
             advice="a cable with negative tension is slack, so its length does not determine the pose: remove such "
@@ -49,7 +51,7 @@ def hanging(problem: CalibrationProblem, evaluation: Evaluation) -> tuple[Diagno
         ),
         diagnostic(
             "smallest stiffness of the equilibrium, divided by weight per length",
-            stiffness,
+            least_stiffness,
             at_least=0.0,
             advice="the equilibrium is unstable: check masses and encoders, or remove the pose",
         ),

@@ -3,9 +3,9 @@
 Unknowns are in units of their tolerances, residuals in standard deviations. With the scaled
 Jacobian J diag(tolerance) = U S V^T, a direction v of size one tolerance changes the residuals by
 s, so its standard deviation is 1/s tolerances. Directions that do not change the residuals at *any*
-geometry are gauge freedoms. Other directions do not change them only at the nominal geometry, or
-change them by less than the noise. They are practically unobservable; more poses, less noise or a
-prior resolve them.
+geometry are gauge freedoms. Other directions have no effect at the nominal geometry alone, or an
+effect below the noise. They are practically unobservable; more poses, less noise or a prior
+resolve them.
 
 Source: Golub and Van Loan 2013, Matrix Computations: rank by singular values.
 """
@@ -26,7 +26,7 @@ from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import listing
 
 #: Terms of a direction below this fraction of its largest term are not listed.
-MIN_LISTED_SHARE = 0.02
+MIN_LISTED_FRACTION = 0.02
 #: Maximum number of poses listed in an error.
 MAX_LISTED_POSES = 5
 #: An unknown whose column is below this fraction of the largest column has no effect.
@@ -36,9 +36,9 @@ INDISTINGUISHABLE = "cannot be distinguished from others"
 #: A null direction does not contain an offset of a thermometer if its component is below this
 #: value.
 OFFSET_TOLERANCE = 1e-6
-#: Sizes (in tolerances) of the random change of geometry, in the order in which they are tried.
-#: Rank deficiencies of the changed geometry are gauge freedoms; those of the nominal geometry may
-#: be accidental.
+#: Standard deviations (in tolerances) of the random change of geometry, in the order in which they
+#: are tried. Rank deficiencies of the changed geometry are gauge freedoms; those of the nominal
+#: geometry may be accidental.
 GEOMETRY_CHANGES = (1.0, 0.3, 0.1, 0.03)
 
 
@@ -126,13 +126,13 @@ def identifiability(
     if near is None:
         near = problem.linearized(problem.evaluate(np.zeros(len(problem.free))))
     J = near.jacobian * tolerances
-    sizes, directions = _directions(J)
-    rank = _rank(sizes)
-    away = _away(problem, near, rng)
-    J_away = away.jacobian * tolerances
-    sizes_away, V_away = _directions(J_away)
-    generic = max(_rank(sizes_away), rank)
-    null = V_away[:, generic:]
+    singular_values, directions = _directions(J)
+    rank = _rank(singular_values)
+    changed = _at_changed_geometry(problem, near, rng)
+    J_changed = changed.jacobian * tolerances
+    changed_values, V_changed = _directions(J_changed)
+    generic = max(_rank(changed_values), rank)
+    null = V_changed[:, generic:]
     offsets, others = _thermometer_freedoms(problem, null)
     gauge = tuple(
         replace(
@@ -140,36 +140,38 @@ def identifiability(
             name=freedom.name,
             explained=freedom.explained,
         )
-        for freedom in gauges(problem, away, others)
+        for freedom in gauges(problem, changed, others)
     )
     gauge += tuple(_offset_gauge(problem, column, index) for index, column in offsets.items())
     silent: tuple[ParameterDirection, ...] = ()
     if rank < generic:
         silent, _ = _sparse_directions(problem, directions[:, rank:])
     weak = tuple(
-        _direction(problem, V_away[:, i], float(1.0 / sizes_away[i]))
+        _direction(problem, V_changed[:, i], float(1.0 / changed_values[i]))
         for i in range(generic - 1, -1, -1)
-        if sizes_away[i] < 1.0
+        if changed_values[i] < 1.0
     )
-    with_prior = [unknown.has_prior for unknown in problem.estimated]
-    left = _undetermined(problem, J_away, others, gauge)
+    has_prior = [unknown.has_prior for unknown in problem.estimated]
+    reasons = _undetermined(problem, J_changed, others, gauge)
     for index, direction in zip(offsets, gauge[len(gauge) - len(offsets) :], strict=True):
-        if not with_prior[index]:
-            left[index] = f"{INDISTINGUISHABLE}: ({direction}) has no effect: {direction.name}"
+        if not has_prior[index]:
+            reasons[index] = f"{INDISTINGUISHABLE}: ({direction}) has no effect: {direction.name}"
     if leave_out_weak:
-        _leave_out_weak(problem, J_away, with_prior, left)
+        _leave_out_weak(problem, J_changed, has_prior, reasons)
     names = problem.names
     return Identifiability(
         unknowns=names,
         equations=len(J),
-        singular_values=tuple(float(size) for size in sizes),
+        singular_values=tuple(float(value) for value in singular_values),
         rank=rank,
         generic_rank=generic,
         gauge=gauge,
         silent=silent,
         weak=weak,
-        subset=tuple(name for i, name in enumerate(names) if i not in left),
-        left_out=tuple(LeftOut(name=names[i], reason=reason) for i, reason in sorted(left.items())),
+        subset=tuple(name for i, name in enumerate(names) if i not in reasons),
+        left_out=tuple(
+            LeftOut(name=names[i], reason=reason) for i, reason in sorted(reasons.items())
+        ),
     )
 
 
@@ -186,12 +188,13 @@ def _thermometer_freedoms(
         Directions (n,) by the index of a thermometer's offset, for offsets that other unknowns can
         replace; each direction contains no other offset. Also the directions without any offset.
     """
-    offsets = np.array([unknown.unit == "K" for unknown in problem.estimated], dtype=bool)
-    if not null.shape[1] or not offsets.any():
+    is_offset = np.array([unknown.unit == "K" for unknown in problem.estimated], dtype=bool)
+    if not null.shape[1] or not is_offset.any():
         return {}, null
-    _, sizes, rows = np.linalg.svd(null[offsets])
-    count = int((sizes > OFFSET_TOLERANCE).sum())
-    direction_of_offset, others = null @ rows[:count].T, null @ rows[count:].T
+    _, singular_values, rows = np.linalg.svd(null[is_offset])
+    count = int((singular_values > OFFSET_TOLERANCE).sum())
+    direction_of_offset = null @ rows[:count].T
+    others = null @ rows[count:].T
     if not count:
         return {}, others
     if others.shape[1]:
@@ -200,7 +203,7 @@ def _thermometer_freedoms(
         direction_of_offset = direction_of_offset - others @ np.linalg.solve(
             others[resolved], direction_of_offset[resolved]
         )
-    pivots = np.flatnonzero(offsets)[leading_rows(direction_of_offset[offsets])]
+    pivots = np.flatnonzero(is_offset)[leading_rows(direction_of_offset[is_offset])]
     basis = direction_of_offset @ np.linalg.inv(direction_of_offset[pivots])
     return {int(index): basis[:, k] for k, index in enumerate(pivots)}, others
 
@@ -209,7 +212,7 @@ def _offset_gauge(
     problem: CalibrationProblem, scaled: np.ndarray, offset: int
 ) -> ParameterDirection:
     """Return the gauge of a thermometer's offset, with the unknowns that have the same effect."""
-    direction = _direction(problem, scaled, None, share=OFFSET_TOLERANCE)
+    direction = _direction(problem, scaled, None, min_fraction=OFFSET_TOLERANCE)
     name = problem.names[offset]
     others = [other for other, _ in direction.terms if other != name]
     text = (
@@ -260,21 +263,26 @@ def _directions(J: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     n = J.shape[1]
     triangle = scipy.linalg.qr(J, mode="r")[0][:n] if len(J) > n else J
-    _, sizes, Vt = np.linalg.svd(triangle, full_matrices=True)
-    return np.concatenate([sizes, np.zeros(n - len(sizes))]), Vt.T
+    _, singular_values, Vt = np.linalg.svd(triangle, full_matrices=True)
+    padding = np.zeros(n - len(singular_values))
+    return np.concatenate([singular_values, padding]), Vt.T
 
 
-def _rank(sizes: np.ndarray) -> int:
-    return int((sizes > NULL_TOLERANCE * sizes.max(initial=0.0)).sum())
+def _rank(singular_values: np.ndarray) -> int:
+    """Return the number of singular values that are not zero up to rounding."""
+    largest = singular_values.max(initial=0.0)
+    return int((singular_values > NULL_TOLERANCE * largest).sum())
 
 
-def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generator) -> Linearized:
-    """Return the problem at a random geometry, some tolerances away, that reaches all poses."""
+def _at_changed_geometry(
+    problem: CalibrationProblem, near: Linearized, rng: np.random.Generator
+) -> Linearized:
+    """Linearize the problem at a random geometry, some tolerances away, that reaches all poses."""
     correction = near.evaluation.correction
     draw = rng.standard_normal(len(correction)) * problem.tolerances
     unreached = ""
-    for size in GEOMETRY_CHANGES:
-        evaluation = problem.evaluate(correction + size * draw, near)
+    for factor in GEOMETRY_CHANGES:
+        evaluation = problem.evaluate(correction + factor * draw, near)
         if evaluation.is_reached:
             return problem.linearized(evaluation)
         unreached = _unreached_poses(evaluation)
@@ -283,7 +291,7 @@ def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generato
         "tolerances"
     )
     remedy = (
-        "remove these poses, which are at the edge of the work volume or in a singularity (`tauloop workspace`), "
+        "remove these poses, which are at the edge of the workspace or in a singularity (`tauloop workspace`), "
         "or give smaller tolerances"
     )
     if problem.assembly.passive and problem.equilibrium is None:
@@ -294,7 +302,7 @@ def _away(problem: CalibrationProblem, near: Linearized, rng: np.random.Generato
 
 
 def _unreached_poses(evaluation: Evaluation) -> str:
-    """Return the numbers of the first few poses whose loops do not close, as a text."""
+    """Return text with the numbers of the first few poses whose loops do not close."""
     texts = []
     for state in evaluation.states:
         poses = np.flatnonzero(~state.is_reached) + 1
@@ -326,44 +334,44 @@ def _direction(
     problem: CalibrationProblem,
     scaled: np.ndarray,
     deviation: float | None,
-    share: float = MIN_LISTED_SHARE,
+    min_fraction: float = MIN_LISTED_FRACTION,
 ) -> ParameterDirection:
     """Convert a direction from tolerances to SI; its largest term is one tolerance.
 
-    Terms below a fraction `share` of the largest are left out.
+    Terms below a fraction `min_fraction` of the largest are left out.
     """
     largest = int(np.abs(scaled).argmax())
-    shares = scaled / scaled[largest]
+    relative = scaled / scaled[largest]
     terms = tuple(
-        (problem.names[i], float(shares[i] * problem.tolerances[i]))
-        for i in np.argsort(-np.abs(shares), kind="stable")
-        if abs(shares[i]) >= share
+        (problem.names[i], float(relative[i] * problem.tolerances[i]))
+        for i in np.argsort(-np.abs(relative), kind="stable")
+        if abs(relative[i]) >= min_fraction
     )
     return ParameterDirection(terms=terms, deviation=deviation)
 
 
 def _leave_out_weak(
-    problem: CalibrationProblem, J: np.ndarray, with_prior: list[bool], left: dict[int, str]
+    problem: CalibrationProblem, J: np.ndarray, has_prior: list[bool], reasons: dict[int, str]
 ) -> None:
     """Add weak unknowns to those left out, with the reason.
 
     The unknown with the largest ratio of standard deviation to tolerance is left out repeatedly,
     until this ratio is at most one for all others.
     """
-    remaining = [i for i in range(J.shape[1]) if i not in left]
-    information = J.T @ J + np.diag([1.0 if prior else 0.0 for prior in with_prior])
+    remaining = [i for i in range(J.shape[1]) if i not in reasons]
+    information = J.T @ J + np.diag([1.0 if prior else 0.0 for prior in has_prior])
     while remaining:
         submatrix = information[np.ix_(remaining, remaining)]
         covariance = np.linalg.pinv(submatrix, hermitian=True)
         deviations = np.sqrt(np.abs(np.diag(covariance)))
-        deviations[[with_prior[i] for i in remaining]] = 0.0
+        deviations[[has_prior[i] for i in remaining]] = 0.0
         worst = int(deviations.argmax())
         if deviations[worst] <= 1.0:
             return
         i = remaining.pop(worst)
         unknown = problem.estimated[i]
         deviation = deviations[worst] * unknown.tolerance
-        left[i] = (
+        reasons[i] = (
             f"estimated with the others, its standard deviation would be {deviation:.3g} {unknown.unit}, "
             f"above its tolerance of {unknown.tolerance:.3g} {unknown.unit}"
         )

@@ -3,12 +3,17 @@
 With the singular values s_1 >= ... >= s_m of the stacked, dimensionless Jacobian of N poses
 (residuals in standard deviations, parameters in tolerances):
 
-    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)     volume: geometric mean over directions (Borm and Menq
-    1989) O2 = s_m / s_1                             eccentricity: inverse condition number (Driels
-    and Pathre 1990) O3 = s_m                                   worst direction (Nahvi, Hollerbach
-    and Hayward 1994) O4 = s_m^2 / s_1                           noise amplification index (Nahvi
-    and Hollerbach 1996) O5 = 1 / (1/s_1 + ... + 1/s_m)             harmonic mean (Sun and
-    Hollerbach 2008)
+    O1 = (s_1 s_2 ... s_m)^(1/m) / sqrt(N)
+    O2 = s_m / s_1
+    O3 = s_m
+    O4 = s_m^2 / s_1
+    O5 = 1 / (1/s_1 + ... + 1/s_m)
+
+- O1 is the volume, a geometric mean over all directions (Borm and Menq 1989).
+- O2 is the eccentricity, the inverse of the condition number (Driels and Pathre 1990).
+- O3 is that of the worst direction (Nahvi, Hollerbach and Hayward 1994).
+- O4 is the noise amplification index (Nahvi and Hollerbach 1996).
+- O5 is the harmonic mean divided by m (Sun and Hollerbach 2008).
 
 O1 ranks designs as D-optimality does and O3 as E-optimality. O5 sums 1/s, whereas A-optimality sums
 1/s^2. All indices grow with better poses.
@@ -34,7 +39,11 @@ class Observability:
     """Observability indices of one set of poses.
 
     Attributes:
-        O1, O2, O3, O4, O5: the five indices, see the module.
+        O1: geometric mean of the singular values, divided by sqrt(N).
+        O2: inverse condition number.
+        O3: smallest singular value.
+        O4: noise amplification index.
+        O5: inverse of the sum of inverse singular values.
         singular_values: nonzero singular values (m,), largest first.
         n_unobservable: number of directions that no pose determines; they are not in the indices.
         poses: number of poses N.
@@ -65,19 +74,19 @@ def observability(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE) -> Obs
         IdentificationError: all Jacobians are zero.
     """
     J = require_jacobians(jacobians)
-    sizes = np.linalg.svd(J.reshape(-1, J.shape[2]), compute_uv=False)
-    if not sizes.max(initial=0.0) > 0.0:
+    all_values = np.linalg.svd(J.reshape(-1, J.shape[2]), compute_uv=False)
+    if not all_values.max(initial=0.0) > 0.0:
         raise IdentificationError.of(
             "poses", "do not depend on any of the parameters", "measure more components"
         )
-    nonzero = sizes[sizes > null * sizes[0]]
+    nonzero = all_values[all_values > null * all_values[0]]
     return Observability(
         O1=float(np.exp(np.log(nonzero).mean()) / np.sqrt(len(J))),
         O2=float(nonzero[-1] / nonzero[0]),
         O3=float(nonzero[-1]),
         O4=float(nonzero[-1] ** 2 / nonzero[0]),
         O5=float(1.0 / (1.0 / nonzero).sum()),
-        singular_values=tuple(float(size) for size in nonzero),
+        singular_values=tuple(float(value) for value in nonzero),
         n_unobservable=J.shape[2] - len(nonzero),
         poses=len(J),
     )
@@ -87,25 +96,26 @@ def observable_directions(jacobians: np.ndarray, *, null: float = NULL_TOLERANCE
     """Return an orthonormal basis (n, m) of the parameter combinations that the poses determine."""
     J = require_jacobians(jacobians)
     triangle = np.linalg.qr(J.reshape(-1, J.shape[2]), mode="r")
-    _, sizes, Vt = np.linalg.svd(triangle)
-    return np.asarray(Vt[: int((sizes > null * sizes.max(initial=0.0)).sum())].T)
+    _, singular_values, Vt = np.linalg.svd(triangle)
+    rank = int((singular_values > null * singular_values.max(initial=0.0)).sum())
+    return np.asarray(Vt[:rank].T)
 
 
 def require_jacobians(jacobians: np.ndarray) -> np.ndarray:
-    """Return the Jacobians as an array of floats, checked.
+    """Return the Jacobians as a checked array of floats.
 
     Raises:
         InputError: the array has another shape, or numbers that are not finite.
     """
     J = np.asarray(jacobians, dtype=float)
     if J.ndim != 3 or 0 in J.shape:
-        remedy = "give (poses, residuals of a pose, parameters), none of them zero"
+        remedy = "give a nonempty array (poses, residuals of a pose, parameters)"
         raise InputError.of("jacobians", f"have shape {J.shape}", remedy)
-    bad = ~np.isfinite(J).all(axis=(1, 2))
-    if bad.any():
+    is_invalid = ~np.isfinite(J).all(axis=(1, 2))
+    if is_invalid.any():
         what = (
-            f"numbers are not finite in {int(bad.sum())} of {counted(len(J), 'pose')}, first in pose "
-            f"{int(bad.argmax()) + 1}"
+            f"contain non-finite numbers in {int(is_invalid.sum())} of {counted(len(J), 'pose')}, "
+            f"the first in pose {int(is_invalid.argmax()) + 1}"
         )
         raise InputError.of("jacobians", what, "remove unreachable and singular poses")
     return J

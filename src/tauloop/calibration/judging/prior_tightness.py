@@ -1,14 +1,16 @@
 """Prior width supported by the data: likelihood as a function of the priors' width.
 
 Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
-standard deviations s D, where D are the given ones; the other unknowns are free. P projects onto
+standard deviations s D, where D are the specified standard deviations and s is a common factor (the
+width); the other unknowns are free. P projects onto
 the residual directions that free unknowns cannot change. In these directions the residuals have a
 normal distribution with mean zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 
-with the variance scale f of the noise. Let S be the singular values of P J_u D, c the coordinates of
-P r_0 along the singular directions, and rho the sum of squares in the other n directions. Then
+with the variance scale f of the noise. Let S be the singular values of P J_u D, c the coordinates
+of P r_0 along the singular directions, and rho the sum of squares of P r_0 in the other n
+directions. Then
 
     -2 log L(s, f) = sum log(f + s^2 S^2) + c^2 / (f + s^2 S^2) + n log f + rho / f.
 
@@ -28,7 +30,7 @@ from tauloop.common.result import Diagnostic, diagnostic
 
 #: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the given width are searched.
 MAX_EXPONENT = 3.0
-#: Number of grid points of this search before the best is refined.
+#: Number of grid points of the search before the best point is refined.
 GRID_POINTS = 25
 #: 95 % quantile of the chi-squared distribution with one degree of freedom. Twice the difference in
 #: log likelihood is compared with it to find the ends of intervals.
@@ -46,9 +48,10 @@ class PriorTightness:
     Attributes:
         unknowns: number of unknowns with priors.
         width: factor on the given deviations that maximizes the likelihood, between 0.001 and 1000.
-        lower, upper: 95 % interval of this factor.
-        ratio: twice the difference in log likelihood between this factor and 1. Above 10.83 the
-            given deviations are unlikely.
+        lower: lower end of the 95 % interval of the factor.
+        upper: upper end of the 95 % interval of the factor.
+        ratio: twice the difference in log likelihood between `width` and a factor of 1. Above 10.83
+            the given deviations are unlikely.
     """
 
     unknowns: int
@@ -102,7 +105,8 @@ def prior_tightness(
     is_nonzero = PRIOR_RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300) < S
     if not is_nonzero.any():
         return None
-    c, S = U[:, is_nonzero].T @ residual_0, S[is_nonzero]
+    c = U[:, is_nonzero].T @ residual_0
+    S = S[is_nonzero]
     rho = max(float(residual_0 @ residual_0 - c @ c), 0.0)
     n = len(residual_0) - free.shape[1] - len(c)
 

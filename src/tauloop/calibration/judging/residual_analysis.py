@@ -1,7 +1,8 @@
 """Tests of the residuals after a fit: trends, correlation from pose to pose, and distribution.
 
-White noise has no trends and no correlation. Effects that the model lacks (deflection, heat, a
-wrong sign) appear as a trend with position or time; standard deviations are then too small.
+White noise has no trends and no correlation. Effects that the model lacks (deflection, thermal
+expansion, a wrong sign) appear as a trend with position or time; standard deviations are then too
+small.
 
 - Trend with a coordinate u: the fraction of the sum of squares that a + b P1(u) + c P2(u) explains
   (Legendre polynomials), with the F test of b = c = 0.
@@ -31,13 +32,13 @@ ANALYSIS_FALSE_ALARM = 0.01
 MIN_RESIDUALS = 12
 #: Maximum number of lags of Ljung and Box's test.
 MAX_LAGS = 8
-#: Maximum number of residuals for which Shapiro and Wilk's p value is accurate (SciPy).
+#: Maximum number of residuals for which Shapiro and Wilk's p-value is accurate (SciPy).
 MAX_SHAPIRO_SAMPLES = 5000
-#: Trends are not sought with a coordinate whose range is below this fraction of the largest range
+#: Trends are not fitted for a coordinate whose range is below this fraction of the largest range
 #: of its group.
 MIN_RELATIVE_RANGE = 1e-3
 #: Residuals with a smaller 1 - leverage than this do not contain information about noise.
-MIN_FREE_SHARE = 1e-3
+MIN_FREE_FRACTION = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +48,9 @@ class Trend:
     Attributes:
         against: a coordinate of the target, an actuator, or ``order`` of measurement.
         share: fraction of the sum of squares about the mean that the trend explains.
-        slope, curvature: coefficients of P1 and P2 over the range of the coordinate, SI unit of the
-            quantity.
-        p: p-value of the share (F test).
+        slope: coefficient of P1 over the range of the coordinate, SI unit of the quantity.
+        curvature: coefficient of P2 over the range of the coordinate, SI unit of the quantity.
+        p: p-value of the F test of both coefficients.
     """
 
     against: str
@@ -64,13 +65,16 @@ class QuantityResiduals:
     """Residuals of one quantity of one series.
 
     Attributes:
-        series, quantity, unit: such as ``tracker``, ``x``, ``m``.
+        series: name of the instrument, such as ``tracker``.
+        quantity: name of the quantity, such as ``x``.
+        unit: SI unit of the quantity.
         number: number of residuals tested.
         trends: a trend with each coordinate.
         correlation: lag-1 autocorrelation in the order of measurement; None if there are too
             few residuals, as for the values below.
         correlation_p: p-value of the Ljung-Box test.
-        skewness, kurtosis: skewness and excess kurtosis.
+        skewness: skewness of the distribution.
+        kurtosis: excess kurtosis of the distribution.
         normality_p: p-value of the Shapiro-Wilk test.
     """
 
@@ -130,11 +134,13 @@ def analyse_residuals(
     Returns:
         Results of the tests for each measured quantity, with remarks on the tests that fail.
     """
-    shares = _free_shares(problem, solution)
+    free_fractions = _free_fractions(problem, solution)
     start = np.zeros(len(problem.unknowns))
     measured_poses = problem.predicting().measured_poses
     quantities: list[QuantityResiduals] = []
-    for measured_pose, series_errors, free in zip(measured_poses, errors, shares, strict=True):
+    for measured_pose, series_errors, free in zip(
+        measured_poses, errors, free_fractions, strict=True
+    ):
         points = measured_pose.points(start, measured_pose.q)
         encoders = measured_pose.series.encoders
         if measured_pose.poses > 1:
@@ -143,13 +149,13 @@ def analyse_residuals(
             points = points.reshape(shape).mean(axis=1)
             encoders = encoders.reshape(shape).mean(axis=1)
         coordinates = _coordinates(problem, points, encoders)
-        scale = np.sqrt(np.maximum(free, MIN_FREE_SHARE))
-        is_used = free > MIN_FREE_SHARE
-        used = {coordinate: u[is_used] for coordinate, u in coordinates.items()}
+        scale = np.sqrt(np.maximum(free, MIN_FREE_FRACTION))
+        is_used = free > MIN_FREE_FRACTION
+        used_coordinates = {coordinate: u[is_used] for coordinate, u in coordinates.items()}
         instrument = measured_pose.series.instrument
         for k, (name, unit) in enumerate(instrument.errors):
             e = series_errors[is_used, k] / scale[is_used]
-            quantities.append(_quantity(instrument.name, name, unit, e, used))
+            quantities.append(_quantity(instrument.name, name, unit, e, used_coordinates))
     tests = sum(len(item.trends) + 2 for item in quantities if item.correlation is not None)
     level = ANALYSIS_FALSE_ALARM / max(tests, 1)
     return ResidualAnalysis(
@@ -159,7 +165,7 @@ def analyse_residuals(
     )
 
 
-def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.ndarray]:
+def _free_fractions(problem: CalibrationProblem, solution: Solution) -> list[np.ndarray]:
     """Return the mean of 1 - leverage over the residuals of every pose, series by series."""
     scale = problem.tolerances
     J = solution.jacobian * scale
@@ -173,7 +179,7 @@ def _free_shares(problem: CalibrationProblem, solution: Solution) -> list[np.nda
 def _coordinates(
     problem: CalibrationProblem, points: np.ndarray, encoders: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Return the coordinates for trends, scaled to -1 to 1; nearly constant ones are left out."""
+    """Return the coordinates for trends, scaled to [-1, 1], without nearly constant ones."""
     scaled = {}
     groups = (
         {f"target {letter}": points[:, i] for i, letter in enumerate("xyz")},
@@ -194,8 +200,9 @@ def _quantity(
 ) -> QuantityResiduals:
     """Return the tests of the residuals e (N,) of one quantity, with trends over coordinates."""
     n = len(e)
-    d = e - e.mean() if n else e
-    if n < MIN_RESIDUALS or not float(d @ d) > 0.0:
+    deviations = e - e.mean() if n else e
+    sum_of_squares = float(deviations @ deviations)
+    if n < MIN_RESIDUALS or not sum_of_squares > 0.0:
         return QuantityResiduals(
             series=series,
             quantity=quantity,
@@ -209,7 +216,8 @@ def _quantity(
             normality_p=None,
         )
     lags = np.arange(1, min(MAX_LAGS, n // 5) + 1)
-    r = np.array([float(d[: n - lag] @ d[lag:]) for lag in lags]) / float(d @ d)
+    products = [float(deviations[: n - lag] @ deviations[lag:]) for lag in lags]
+    r = np.array(products) / sum_of_squares
     Q = n * (n + 2) * float((r**2 / (n - lags)).sum())
     return QuantityResiduals(
         series=series,
@@ -232,14 +240,14 @@ def _trend(name: str, u: np.ndarray, e: np.ndarray) -> Trend:
     total = float(((e - e.mean()) ** 2).sum())
     remainder = float(((e - basis @ coefficients) ** 2).sum())
     explained = max(total - remainder, 0.0)
-    freedom = len(e) - 3
-    F = (explained / 2) / max(remainder / freedom, np.finfo(float).tiny)
+    dof = len(e) - 3
+    F = (explained / 2) / max(remainder / dof, np.finfo(float).tiny)
     return Trend(
         against=name,
         share=explained / total,
         slope=float(coefficients[1]),
         curvature=float(coefficients[2]),
-        p=float(scipy.stats.f.sf(F, 2, freedom)),
+        p=float(scipy.stats.f.sf(F, 2, dof)),
     )
 
 
@@ -253,13 +261,13 @@ def _remarks(item: QuantityResiduals, level: float) -> list[str]:
     if significant:
         strongest = significant[0]
         others = ", ".join(trend.against for trend in significant[1:])
-        more = f" (and with {others})" if others else ""
+        also = f" (and with {others})" if others else ""
         if strongest.against == "order":
             cause = "thermal drift, or a loose part"
         else:
             cause = "the model lacks an effect that depends on position: missing parameters, or deflection"
         remarks.append(
-            f"{name} has a trend with {strongest.against}{more}, which explains {100 * strongest.share:.0f} % of its "
+            f"{name} has a trend with {strongest.against}{also}, which explains {100 * strongest.share:.0f} % of its "
             f"sum of squares (p {strongest.p:.1g}): {cause}"
         )
     if item.correlation_p is not None and item.correlation_p < level:

@@ -30,10 +30,14 @@ class ErrorStatistics:
     """Errors of one quantity that an instrument reads, SI.
 
     Attributes:
-        series, quantity, unit: such as ``tracker``, ``x``, ``m``.
-        poses: number of poses.
-        rms, mean_absolute, largest, bias: root mean square, mean absolute value,
-            largest absolute value, and mean.
+        series: name of the instrument, such as ``tracker``.
+        quantity: name of the quantity, such as ``x``.
+        unit: SI unit of the quantity.
+        poses: number of readings.
+        rms: root mean square.
+        mean_absolute: mean absolute value.
+        largest: largest absolute value.
+        bias: mean.
     """
 
     series: str
@@ -51,7 +55,7 @@ class Outlier:
     """A pose with an outlying residual.
 
     Attributes:
-        pose: number of the pose, counted from zero over all series.
+        pose: index of the reading, counted from zero over all series.
         label: name of the pose.
         quantity: quantity with the outlying error.
         error: error of the quantity, SI (m or rad).
@@ -123,18 +127,18 @@ def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
 
     Args:
         solution: optimum of the calibration.
-        scale: sizes of the unknowns (n,).
+        scale: expected magnitudes of the unknowns (n,), such as their tolerances.
     """
-    sizes, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
-    is_undetermined = sizes <= INFORMATION_TOLERANCE * sizes.max(initial=0.0)
+    eigenvalues, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
+    is_undetermined = eigenvalues <= INFORMATION_TOLERANCE * eigenvalues.max(initial=0.0)
     return np.asarray((np.abs(directions[:, is_undetermined]) > MIN_COMPONENT).any(axis=1))
 
 
 def variance_factor(solution: Solution) -> float | None:
-    """Return the weighted sum of squares (residuals and priors) divided by degrees of freedom.
+    """Return the reduced chi-square: weighted sum of squares divided by the degrees of freedom.
 
-    It is about one if the noise is as given. Priors count as measurements of zero. The result is
-    None if there are no degrees of freedom.
+    The squares are those of residuals and priors; priors count as measurements of zero. The value
+    is about one if the noise is as stated, and None if there are no degrees of freedom.
     """
     prior = solution.prior * solution.correction
     dof = degrees_of_freedom(solution)
@@ -143,21 +147,19 @@ def variance_factor(solution: Solution) -> float | None:
     return float((np.sum(solution.weights * solution.residual**2) + prior @ prior) / dof)
 
 
-def variance_range(dof: int, usual: tuple[float, float]) -> tuple[float, float]:
+def variance_range(dof: int, base_range: tuple[float, float]) -> tuple[float, float]:
     """Return the smallest and largest variance factor that is consistent with the given noise.
 
     Args:
         dof: degrees of freedom of the fit.
-        usual: the range for many degrees of freedom. For few degrees of freedom, quantiles of the
-            chi-squared distribution widen it.
+        base_range: the range for many degrees of freedom. For few degrees of freedom, quantiles of
+            the chi-squared distribution widen it.
     """
     if dof <= 0:
-        return usual
-    smallest, largest = (
-        float(scipy.special.chdtri(dof, p)) / dof
-        for p in (1.0 - VARIANCE_FALSE_ALARM, VARIANCE_FALSE_ALARM)
-    )
-    return min(usual[0], smallest), max(usual[1], largest)
+        return base_range
+    smallest = float(scipy.special.chdtri(dof, 1.0 - VARIANCE_FALSE_ALARM)) / dof
+    largest = float(scipy.special.chdtri(dof, VARIANCE_FALSE_ALARM)) / dof
+    return min(base_range[0], smallest), max(base_range[1], largest)
 
 
 def covariance(solution: Solution, factor: float, scale: np.ndarray) -> np.ndarray:
@@ -182,8 +184,9 @@ def outliers(
     """Return the poses with outlying residuals, the worst first.
 
     The externally studentized residual is t_i = r_i / (s_(i) sqrt(1 - h_i)), with the leverage h_i
-    and the standard deviation s_(i) without that residual. It is an outlier beyond Student's
-    quantile for a false alarm in one of a hundred correct sets (Bonferroni). The pose of each
+    and the standard deviation s_(i) without that residual. A residual is an
+    outlier if t_i exceeds Student's quantile for a false alarm in one of a hundred correct sets of
+    measurements (Bonferroni). The pose of each
     outlier is removed from the (linearized) fit, so that a gross error does not hide a smaller one.
 
     Args:
@@ -191,7 +194,8 @@ def outliers(
         solution: optimum of the calibration.
         errors: errors of the instruments at the optimum (N, n_errors), series by series.
     """
-    J, r = solution.jacobian, np.array(solution.residual)
+    J = solution.jacobian
+    r = np.array(solution.residual)
     pose_of_row = problem.pose_of_row
     prior = np.diag(solution.prior**2)
     scale = problem.tolerances
@@ -203,16 +207,16 @@ def outliers(
         dof = int(is_used.sum()) - n - 1
         if dof < 2:
             break
-        used = Js[is_used]
-        inverse = np.linalg.pinv(used.T @ used + prior * np.outer(scale, scale), hermitian=True)
-        step = inverse @ (used.T @ r[is_used] + scale * solution.prior**2 * solution.correction)
-        refitted = r - Js @ step
+        J_used = Js[is_used]
+        inverse = np.linalg.pinv(J_used.T @ J_used + prior * np.outer(scale, scale), hermitian=True)
+        step = inverse @ (J_used.T @ r[is_used] + scale * solution.prior**2 * solution.correction)
+        new_residual = r - Js @ step
         leverage = np.einsum("ij,jk,ik->i", Js, inverse, Js)
-        share = np.clip(1.0 - leverage, 1e-9, 1.0)
-        total = float(refitted[is_used] @ refitted[is_used])
-        deviation = np.sqrt(np.maximum(total - refitted**2 / share, 1e-300) / dof)
-        studentized = np.abs(refitted) / (deviation * np.sqrt(share))
-        t = np.where(is_used & (share > 1e-6), studentized, 0.0)
+        free_fraction = np.clip(1.0 - leverage, 1e-9, 1.0)
+        total = float(new_residual[is_used] @ new_residual[is_used])
+        deviation = np.sqrt(np.maximum(total - new_residual**2 / free_fraction, 1e-300) / dof)
+        studentized = np.abs(new_residual) / (deviation * np.sqrt(free_fraction))
+        t = np.where(is_used & (free_fraction > 1e-6), studentized, 0.0)
         worst = int(t.argmax())
         if t[worst] <= -scipy.special.stdtrit(dof, OUTLIER_FALSE_ALARM / (2 * len(r))):
             break
@@ -226,15 +230,15 @@ def _outlier(
 ) -> Outlier:
     """Return the outlier for the residual with index `row`."""
     pose = local = int(problem.pose_of_row[row])
-    for series, of_series in zip(problem.series, errors, strict=True):
+    for series, series_errors in zip(problem.series, errors, strict=True):
         if local < len(series):
-            k = int(np.abs(of_series[local] / series.sigma).argmax())
+            k = int(np.abs(series_errors[local] / series.sigma).argmax())
             name, _ = series.instrument.errors[k]
             return Outlier(
                 pose=pose,
                 label=f"{series.instrument.name}, {series.label(local)}",
                 quantity=name,
-                error=float(of_series[local, k]),
+                error=float(series_errors[local, k]),
                 deviations=deviations,
             )
         local -= len(series)

@@ -97,14 +97,15 @@ def _held_out(
     )
     parts = [part for split in splits for part in split]
     work = (_at_solution(problem, solution), solution.correction)
-    outcomes = enumerate(processes.results(_predict_part, work, parts), 1)
+    predictions = enumerate(processes.results(_predict_part, work, parts), 1)
     result = []
     for split in splits:
         residuals = np.full((problem.n_poses, rows), np.nan)
         errors = np.full((problem.n_poses, width), np.nan)
         for part in split:
-            done, states = next(outcomes)
-            first, order = 0, np.sort(part)
+            done, states = next(predictions)
+            order = np.sort(part)
+            first = 0
             for residual, error in states:
                 poses = order[first : first + len(residual)]
                 residuals[poses, : residual.shape[1]] = residual
@@ -125,7 +126,8 @@ def _predict_part(
         part: indices of the poses.
     """
     problem, start = work
-    fitted = solve_calibration(problem.take(np.setdiff1d(np.arange(problem.n_poses), part)), start)
+    training_poses = np.setdiff1d(np.arange(problem.n_poses), part)
+    fitted = solve_calibration(problem.take(training_poses), start)
     return [
         (state.residual, state.errors)
         for state in problem.take(part).evaluate(fitted.correction).states
@@ -165,7 +167,7 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
         Sorted indices of the poses of each part.
 
     Raises:
-        InputError: more parts than poses, or fewer than two.
+        InputError: there are more parts than poses, or fewer than two parts.
     """
     if not 2 <= count <= n_poses:
         raise InputError.of(
@@ -273,13 +275,14 @@ def compare_unknowns(
         InputError: fewer than two problems, or different measurements.
     """
     order = sorted(problems, key=lambda name: len(problems[name].free))
-    sizes = {problem.n_poses for problem in problems.values()}
-    if len(order) < 2 or len(sizes) > 1:
-        what = f"{counted(len(order), 'set')} of unknowns on {sorted(sizes)} poses"
+    pose_counts = {problem.n_poses for problem in problems.values()}
+    if len(order) < 2 or len(pose_counts) > 1:
+        what = f"{counted(len(order), 'set')} of unknowns on {' and '.join(map(str, sorted(pose_counts)))} poses"
         raise InputError.of("compare", what, "give two or more sets for the same measurements")
-    n = sizes.pop()
+    n = pose_counts.pop()
     splits = [folds(n, count, rng) for _ in range(draws)]
-    total, done = len(order) * (n + draws * count), 0
+    total = len(order) * (n + draws * count)
+    done = 0
     scores: list[ModelScore] = []
     for name in order:
         problem = problems[name]
@@ -334,10 +337,10 @@ def _recommended(scores: list[ModelScore]) -> tuple[str, str]:
             and pair.folds < 0
             and pair.folds_won > 0.5
         )
-        share = 100 / best.leave_one_out.pose_squares.mean()
+        percent = 100 / best.leave_one_out.pose_squares.mean()
         scores_in_words = (
-            f"leave-one-out {share * pair.leave_one_out:+.0f} % of the mean square "
-            f"(standard error {share * pair.leave_one_out_error:.0f} %), "
+            f"leave-one-out {percent * pair.leave_one_out:+.0f} % of the mean square "
+            f"(standard error {percent * pair.leave_one_out_error:.0f} %), "
             f"repeated folds {100 * pair.folds / np.mean(best.fold_rms**2):+.0f} %, "
             f"better in {100 * pair.folds_won:.0f} % of the draws"
         )
@@ -396,11 +399,11 @@ def bootstrap(
     progress: Progress = _no_progress,
     processes: SharedWork = THIS_PROCESS,
 ) -> Bootstrap:
-    """Refit to poses drawn with replacement within each series.
+    """Fit the unknowns to poses drawn with replacement within each series.
 
-    The spread of the replicates estimates the uncertainty without an assumption about the noise.
-    Each replicate is fitted by Gauss-Newton steps from the optimum; the first step uses the
-    Jacobian at the optimum.
+    The standard deviation of the replicates estimates the uncertainty without an assumption about
+    the noise. Each replicate is fitted by Gauss-Newton steps from the optimum; the first step uses
+    the Jacobian at the optimum.
 
     Returns:
         Corrections of all refits, and their standard deviations.
@@ -418,10 +421,10 @@ def bootstrap(
         raise IdentificationError.of(
             "bootstrap", what, "measure more poses, or rely on the covariance"
         )
-    drawn = [_draw_poses(problem, rng) for _ in range(replicates)]
+    draws = [_draw_poses(problem, rng) for _ in range(replicates)]
     corrections = np.empty((replicates, n))
     work = (problem, solution, np.sqrt(np.diag(solution.inverse(problem.tolerances))))
-    for k, correction in enumerate(processes.results(_refitted, work, drawn)):
+    for k, correction in enumerate(processes.results(_refit_corrections, work, draws)):
         corrections[k] = correction
         progress(k + 1, replicates)
     return Bootstrap(
@@ -436,12 +439,12 @@ def _draw_poses(problem: CalibrationProblem, rng: np.random.Generator) -> np.nda
     """Return the number of times (N,) that each pose is drawn, with replacement in each series."""
     counts = []
     for series in problem.series:
-        size = len(series)
-        counts.append(rng.multinomial(size, np.full(size, 1.0 / size)))
+        n = len(series)
+        counts.append(rng.multinomial(n, np.full(n, 1.0 / n)))
     return np.concatenate(counts)
 
 
-def _refitted(
+def _refit_corrections(
     work: tuple[CalibrationProblem, Solution, np.ndarray], counts: np.ndarray
 ) -> np.ndarray:
     """Return the corrections (n,) of a fit with poses repeated `counts` times (N,).
@@ -452,11 +455,16 @@ def _refitted(
         counts: number of times that each pose is used.
     """
     problem, solution, deviations = work
-    scale, prior = problem.tolerances, solution.prior
+    scale = problem.tolerances
+    prior = solution.prior
     penalty = np.diag((prior * scale) ** 2)
-    lower, upper = (limit / scale for limit in limits(problem))
+    lower, upper = limits(problem)
+    lower = lower / scale
+    upper = upper / scale
     weights = counts[problem.pose_of_row] * solution.weights
-    s, r, near = solution.correction / scale, solution.residual, solution.evaluation
+    s = solution.correction / scale
+    r = solution.residual
+    near = solution.evaluation
     J = solution.jacobian * scale
     for iteration in range(MAX_BOOTSTRAP_STEPS):
         weighted = J.T * weights
@@ -473,5 +481,6 @@ def _refitted(
             near = problem.evaluate(s * scale, near)
             if not near.is_reached:
                 break
-            r, J = near.residual, problem.jacobian(near) * scale
+            r = near.residual
+            J = problem.jacobian(near) * scale
     return np.asarray(s * scale)

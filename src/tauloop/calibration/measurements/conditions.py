@@ -20,7 +20,8 @@ from tauloop.logs.tables import LogTable
 from tauloop.mechanism.suggestions import suggestion, unknown_names
 
 #: Prefixes of the names of standard columns.
-LOAD_PREFIX, TEMPERATURE_PREFIX = "load.", "temperature."
+LOAD_PREFIX = "load."
+TEMPERATURE_PREFIX = "temperature."
 #: Units with an offset, which are not allowed for temperature differences.
 _CELSIUS = ("degC", "°C", "C", "celsius", "Celsius")
 
@@ -30,7 +31,7 @@ class ConditionColumns:
     """Columns of loads and temperatures.
 
     Attributes:
-        loads: column of each component of the wrench.
+        loads: column of each component (fx ... mz) of the wrench at the tool.
         temperatures: column of each thermometer.
         noise: standard deviation of the thermometers, K.
     """
@@ -78,7 +79,7 @@ def _with_prefix(table: LogTable, prefix: str) -> dict[str, str]:
 def read_conditions(
     table: LogTable,
     count: int,
-    chosen: ConditionColumns,
+    chosen_columns: ConditionColumns,
     units: Mapping[str, str],
     findings: Findings,
 ) -> PoseConditions:
@@ -87,29 +88,30 @@ def read_conditions(
     Args:
         table: the measurements.
         count: number of rows of the table.
-        chosen: columns of the table with loads and temperatures.
+        chosen_columns: columns of the table with loads and temperatures.
         units: units by group (``loads``, ``temperatures``) or column.
         findings: receives problems. If there are any, the result is not complete.
     """
     for problem in unknown_names(
-        chosen.loads, TOOL_PORT.columns, "is not a component of a wrench", "load.{}"
+        chosen_columns.loads, TOOL_PORT.columns, "is not a component of a wrench", "load.{}"
     ):
         findings.add("loads", problem.where, problem.what, problem.remedy, table.file)
     dimensions = dict(zip(TOOL_PORT.columns, TOOL_PORT.units, strict=True))
     loads = None
-    if chosen.loads:
+    if chosen_columns.loads:
         loads = np.zeros((count, len(TOOL_PORT.columns)))
-    for name, column in chosen.loads.items():
+    for name, column in chosen_columns.loads.items():
         if name not in dimensions or loads is None:
             continue
         quantity = "force at the tool" if dimensions[name] == "N" else "moment at the tool"
         values = _column(table, f"load.{name}", column, quantity, ("loads", units), findings)
         if values is not None:
             loads[:, TOOL_PORT.columns.index(name)] = values
-    names = tuple(chosen.temperatures)
+    names = tuple(chosen_columns.temperatures)
     temperatures = np.zeros((count, len(names))) if names else None
     for index, name in enumerate(names):
-        column, where = chosen.temperatures[name], f"temperature.{name}"
+        column = chosen_columns.temperatures[name]
+        where = f"temperature.{name}"
         group = ("temperatures", units)
         values = _column(table, where, column, "difference of temperature", group, findings)
         if temperatures is not None and values is not None:
@@ -125,7 +127,10 @@ def _column(
     group: tuple[str, Mapping[str, str]],
     findings: Findings,
 ) -> np.ndarray | None:
-    """Return the SI values of a column; None if it has problems, which are recorded."""
+    """Return the SI values of a column; None if it has problems, which are recorded.
+
+    `group` is the name of the group of columns, and the units by group or column.
+    """
     if column not in table.names:
         remedy = suggestion(column, table.names) or f"use one of {', '.join(table.names)}"
         findings.add("missing", where, f"no column {column!r}", remedy, table.file)

@@ -1,14 +1,16 @@
 """Measurements made by the firmware of 3D printers: probed heights and distances.
 
-After DELTA_CALIBRATE, Klipper's ``printer.cfg`` (section ``delta_calibrate``) contains them as
-steps from the end stops. A log of probing contains points as computed by the firmware. Motor
+After DELTA_CALIBRATE, Klipper's ``printer.cfg`` (section ``delta_calibrate``) contains the poses
+as motor steps from the end stops. A probing log contains points as computed by the firmware. Motor
 positions are computed from these points with the nominal machine, which must have the geometry that
 was configured in the firmware.
 
-| line or option | measurement | |---|---| | ``height0``, ``height0_pos``; ``manual_height0`` ... |
-the nozzle is at this height (mm) | | ``distance0``, ``distance0_pos1``, ``distance0_pos2`` |
-distance of the nozzle between two poses (mm) | | ``probe at 10.0,20.0 is z=0.12`` (Klipper), ``Bed
-X: 10 Y: 20 Z: 0.12`` (Marlin) | contact with z = 0 |
+- ``height0`` and ``height0_pos``, or ``manual_height0`` and ``manual_height0_pos``: the nozzle is
+  at this height (mm).
+- ``distance0``, ``distance0_pos1`` and ``distance0_pos2``: distance of the nozzle between two
+  poses (mm).
+- ``probe at 10.0,20.0 is z=0.12`` (Klipper) or ``Bed X: 10 Y: 20 Z: 0.12`` (Marlin): contact with
+  the plane z = 0.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from tauloop.formats.printers.klipper import KlipperConfig
 from tauloop.mechanism.description.yaml_nodes import read_text
 from tauloop.mechanism.model import Mechanism
 
-#: File extensions of configurations and logs with such measurements.
-CONFIGURATION, LOGS = ".cfg", (".log", ".txt")
+#: File extension of configurations of Klipper.
+CONFIGURATION_SUFFIX = ".cfg"
+#: File extensions of probing logs.
+LOG_SUFFIXES = (".log", ".txt")
 _MM = 1e-3
 _NUMBER = r"(-?[0-9]*\.?[0-9]+)"
 _PROBED = (
@@ -42,7 +46,7 @@ def read_firmware(path: Path, mechanism: Mechanism, noise: float) -> Measurement
     """Return the measurements of a configuration or log of a printer.
 
     Args:
-        path: a ``.cfg`` of Klipper, or a log.
+        path: a Klipper configuration (``.cfg``), or a probing log (``.log`` or ``.txt``).
         mechanism: the nominal machine.
         noise: standard deviation of heights and distances, m.
 
@@ -51,7 +55,7 @@ def read_firmware(path: Path, mechanism: Mechanism, noise: float) -> Measurement
         DescriptionError: the configuration is invalid, or the machine has no end stops.
         PoseError: a probed point is out of reach of the machine.
     """
-    if path.suffix.lower() == CONFIGURATION:
+    if path.suffix.lower() == CONFIGURATION_SUFFIX:
         return _calibration_points(path, mechanism, noise)
     return _probed_points(path, mechanism, noise)
 
@@ -61,11 +65,12 @@ def _calibration_points(path: Path, mechanism: Mechanism, noise: float) -> Measu
     letters = "abc"
     steps = np.array([config.step(f"stepper_{letter}") for letter in letters])
     is_angle = config.word("printer", "kinematics") == "rotary_delta"
-    steps = steps if is_angle else _MM * steps
+    if not is_angle:
+        steps = _MM * steps
     stops, senses = end_stops(mechanism)
 
     def position(option: str) -> np.ndarray:
-        """Return the motors' positions (3,) at a number of steps from their end stops."""
+        """Return the motor positions (3,), m or rad, of an option with three step counts."""
         words = config.word(_SECTION, option).split(",")
         try:
             counts = np.array([float(word) for word in words])
@@ -78,26 +83,26 @@ def _calibration_points(path: Path, mechanism: Mechanism, noise: float) -> Measu
             return stops
         return np.asarray(stops + senses * counts * steps)
 
-    poses, heights, labels = [], [], []
+    height_poses, heights, height_labels = [], [], []
     for prefix in ("height", "manual_height"):
         for k in _numbered(config, prefix):
-            poses.append(position(f"{prefix}{k}_pos"))
+            height_poses.append(position(f"{prefix}{k}_pos"))
             heights.append(_MM * config.number(_SECTION, f"{prefix}{k}"))
-            labels.append(f"{prefix}{k}")
-    ends, distances, names = [], [], []
+            height_labels.append(f"{prefix}{k}")
+    end_poses, distances, distance_labels = [], [], []
     for k in _numbered(config, "distance"):
-        ends += [position(f"distance{k}_pos{end}") for end in (1, 2)]
+        end_poses += [position(f"distance{k}_pos{end}") for end in (1, 2)]
         distances.append(_MM * config.number(_SECTION, f"distance{k}"))
-        names.append(f"distance{k}")
+        distance_labels.append(f"distance{k}")
     DescriptionError.raise_if_any(config.problems)
     series = []
     if heights:
-        series.append(_series(Contact(name="bed"), poses, heights, noise, labels))
+        series.append(_series(Contact(name="bed"), height_poses, heights, noise, height_labels))
     if distances:
-        series.append(_series(Between(name="object"), ends, distances, noise, names))
+        series.append(_series(Between(name="object"), end_poses, distances, noise, distance_labels))
     if not series:
         what = f"has no heights and no distances in [{_SECTION}]"
-        remedy = "run DELTA_CALIBRATE and SAVE_CONFIG, or give a log of probing"
+        remedy = "run DELTA_CALIBRATE and SAVE_CONFIG, or give a probing log"
         raise InputError.of("measurements", what, remedy, file=str(path))
     return MeasurementSet(series=tuple(series))
 
@@ -110,7 +115,7 @@ def _numbered(config: KlipperConfig, prefix: str) -> list[int]:
 
 
 def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> MeasurementSet:
-    # Imported here because only logs of probing need a model.
+    # Imported here because only probing logs need a model.
     from tauloop.model import Model
 
     text = read_text(path)
@@ -120,7 +125,7 @@ def _probed_points(path: Path, mechanism: Mechanism, noise: float) -> Measuremen
         what = (
             "has no line such as 'probe at 10.000,20.000 is z=0.123' or 'Bed X: 10 Y: 20 Z: 0.123'"
         )
-        raise InputError.of("measurements", what, "give a log of probing", file=str(path))
+        raise InputError.of("measurements", what, "give a probing log", file=str(path))
     model = Model(mechanism)
     columns = [name.rpartition(".")[2] for name in model.platform.ports.position.columns]
     if columns != ["x", "y", "z"]:

@@ -31,8 +31,8 @@ from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import unknown_names
 
 ORIGIN: Vector3 = (0.0, 0.0, 0.0)
-#: Usual sizes of corrections of a length (m), an angle (rad) and a dimensionless number.
-TYPICAL = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
+#: Expected magnitudes of corrections of a length (m), an angle (rad) and a dimensionless number.
+TYPICAL_CORRECTIONS = {"m": 1e-3, "rad": 1e-3, "1": 1e-3}
 #: Largest difference between the distances in both rows of a pair, m.
 DISTANCE_TOLERANCE = 1e-9
 #: Largest deviation of a unit quaternion's length from 1.
@@ -43,7 +43,7 @@ _ROTATION_ERRORS = (("turn x", "rad"), ("turn y", "rad"), ("turn z", "rad"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nuisance:
-    """An unknown that belongs to an instrument and not to the machine.
+    """A parameter of an instrument, such as a coordinate of its frame.
 
     Attributes:
         name: name of the parameter, such as ``tracker.frame.x``.
@@ -61,8 +61,10 @@ class Scene:
     """The machine at symbolic coordinates, as seen by instruments.
 
     Attributes:
-        mechanism, topology, values, motion: the machine, its coordinates, its parameters and the
-            poses of its bodies.
+        mechanism: the machine.
+        topology: its coordinates.
+        values: values or symbols of its parameters.
+        motion: its symbolic coordinates and the poses of its bodies.
         nuisances: values or symbols of all nuisance parameters by name.
         others: the same machine at the other poses of a reading, for instruments with several
             `poses`.
@@ -92,8 +94,8 @@ class Scene:
         offset = self.vector(f"{name}.target")
         if self.twist is None:
             return body.p + body.R @ (p_tool + R_tool @ offset)
-        turned = _rotated(self.twist[3:]) @ body.R @ R_tool @ offset
-        return body.p + body.R @ p_tool + self.twist[:3] + turned
+        rotated_offset = _rotated(self.twist[3:]) @ body.R @ R_tool @ offset
+        return body.p + body.R @ p_tool + self.twist[:3] + rotated_offset
 
     @property
     def tool_rotation(self) -> ca.SX:
@@ -324,10 +326,10 @@ class Framed(Instrument):
 
 def _not_unit(where: str, quaternion: tuple[float, float, float, float]) -> list[Problem]:
     """Return a problem if a quaternion does not have unit length."""
-    size = math.sqrt(sum(number * number for number in quaternion))
-    if abs(size - 1.0) < UNIT_LENGTH_TOLERANCE:
+    length = math.sqrt(sum(number * number for number in quaternion))
+    if abs(length - 1.0) < UNIT_LENGTH_TOLERANCE:
         return []
-    what = f"the quaternion has length {size:.6g}"
+    what = f"the quaternion has length {length:.6g}"
     return [Problem(where=where, what=what, remedy="give a unit quaternion (w, x, y, z)")]
 
 
@@ -498,7 +500,7 @@ class Contact(Instrument):
         return self.surface.distance(scene.target(self.name), location) - reading
 
     def check(self, mechanism: Mechanism, topology: Topology) -> list[Problem]:
-        """Return problems of a surface without a direction or size."""
+        """Return problems of a surface whose direction is zero or whose radius is not positive."""
         return [
             Problem(
                 where=f"{self.name}.surface.{where}",
@@ -546,7 +548,11 @@ class Inclinometer(Instrument):
 
 def sensor_units(mechanism: Mechanism, topology: Topology) -> dict[str, str]:
     """Return the units of the quantities that a joint sensor may read, by name."""
-    units = {output.name: output.unit for output in mechanism.outputs if output.unit in TYPICAL}
+    units = {
+        output.name: output.unit
+        for output in mechanism.outputs
+        if output.unit in TYPICAL_CORRECTIONS
+    }
     for j in topology.q_of_v:
         if j >= 0:
             units[topology.coordinate_names[j]] = "rad" if topology.is_angle[j] else "m"
@@ -608,7 +614,7 @@ class JointSensor(Instrument):
         if unit != self.unit:
             problems.add(
                 f"{self.name}.unit",
-                f"is {self.unit!r}",
+                f"is {self.unit!r}, but {self.coordinate} is measured in {unit}",
                 f"set the unit to {unit}, the unit of {self.coordinate}",
             )
         return problems
@@ -665,7 +671,8 @@ class Between(Instrument):
     def nuisances(self) -> tuple[Nuisance, ...]:
         """Return the parameters: target (3), a constant error and a scale.
 
-        The constant error covers probe radii or the width of a line; the scale covers shrinkage.
+        The constant error covers probe radii or the width of an extruded line; the scale covers
+        shrinkage.
         """
         return (
             *_vector(f"{self.name}.target", self.target),
@@ -783,7 +790,7 @@ class StepGauge(Instrument):
 
 
 def _contrasts(count: int) -> np.ndarray:
-    """Return the orthonormal Helmert contrasts (count - 1, count); each is zero for constants."""
+    """Return the orthonormal Helmert contrasts (count - 1, count); each row sums to zero."""
     rows = np.zeros((count - 1, count))
     for k in range(1, count):
         rows[k - 1, :k] = 1.0

@@ -19,7 +19,7 @@ class MeasurementSet(ReprMixin):
     Attributes:
         series: the measurements.
         parameters: proposed unknowns.
-        tolerances: usual sizes of corrections; None if not given.
+        tolerances: expected magnitudes of corrections; None if not given.
         encoder_noise: standard deviation of the encoders, SI.
         bounds: minimum and maximum values of unknowns by name or pattern, SI.
     """
@@ -38,14 +38,16 @@ def joined(sets: Sequence[MeasurementSet]) -> MeasurementSet:
         One set with all series.
 
     Raises:
-        InputError: the sets have different noise of the encoders.
+        InputError: the sets state different values of the encoder noise.
     """
     noises = sorted({item.encoder_noise for item in sets})
     if len(noises) > 1:
-        stated = " and ".join(f"{noise:g}" for noise in noises)
-        what = f"measurement sets state different values: {stated} (SI)"
+        values = " and ".join(f"{noise:g}" for noise in noises)
+        what = f"measurement sets state different values: {values} (SI)"
         raise InputError.of(
-            "encoder_noise", what, "all sets use the same encoders: give one value in all of them"
+            "encoder_noise",
+            what,
+            "give the same value in all sets, because they share the encoders",
         )
     bounds: dict[str, Bounds] = {}
     for item in reversed(sets):

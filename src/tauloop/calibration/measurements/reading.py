@@ -4,7 +4,7 @@ format: tauloop-measurements/1
 series:
   - path: bed.csv
     header: [a, b, c]                   # names of the columns, if the file has no header
-    kind: contact                       # one of KINDS
+    kind: contact                       # one of INSTRUMENT_KINDS
     name: bed
     encoders: {motor1: a, motor2: b, motor3: c}   # default: columns encoder.motor1, ...
     readings: {gap: d}                  # default: columns measured.gap, ...; contacts: zero gaps
@@ -12,8 +12,8 @@ series:
     loads: {fz: pull}                   # default: columns load.fx ... load.mz
     temperatures: {rod1: t1}            # default: columns temperature.PART, K above the reference
     temperature_noise: 0.1 K            # thermometers are exact without it
-    together: part                      # column that numbers the readings; rows with equal
-                                        # numbers are the poses of one reading
+    reading_number: part                # for readings of several poses: column that numbers the
+                                        # readings; rows with equal numbers form one reading
     noise: 0.04 mm
 parameters: [tower*.end_stop]
 tolerances: {length: 5 mm, angle: 0.5 deg}
@@ -35,7 +35,11 @@ from tauloop.calibration.measurements.conditions import (
     standard_loads,
     standard_temperatures,
 )
-from tauloop.calibration.measurements.firmware_logs import CONFIGURATION, LOGS, read_firmware
+from tauloop.calibration.measurements.firmware_logs import (
+    CONFIGURATION_SUFFIX,
+    LOG_SUFFIXES,
+    read_firmware,
+)
 from tauloop.calibration.measurements.instruments import (
     INSTRUMENTS,
     Instrument,
@@ -81,10 +85,11 @@ def read_measurements(
         path: a YAML file as above; or a CSV, Parquet or MAT file with columns ``encoder.ACTUATOR``
             and ``measured.COLUMN`` and units in the header (``encoder.motor1 [mm]``, ``measured.x
             [mm]``), and of loads and temperatures (see `measurements.conditions`); or a Klipper
-            configuration with ``[delta_calibrate]``, or a log of probing (see
+            configuration with ``[delta_calibrate]``, or a probing log (see
             `measurements.firmware_logs`).
         mechanism: the machine with the actuators of the encoders.
-        kind: kind of measurement in a table, one of `KINDS` that only need columns.
+        kind: kind of measurement in a table, an instrument that needs no attributes (such
+            as position, pose, between, contact or inclinometer).
         noise: standard deviation of the readings in a table, SI, or a text such as ``0.02 mm``.
         folder: folder of the files that a YAML file refers to; by default that of the YAML file.
         temperature_noise: standard deviation of the temperatures in a table, K, or a text.
@@ -106,7 +111,7 @@ def read_measurements(
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError.of("noise", "is not given", remedy, file=str(path))
-    if path.suffix.lower() in (CONFIGURATION, *LOGS):
+    if path.suffix.lower() in (CONFIGURATION_SUFFIX, *LOG_SUFFIXES):
         return read_firmware(path, mechanism, _standard_deviation(noise, "m"))
     table_kinds = [
         name for name, instrument in INSTRUMENTS.items() if not required_fields(instrument)
@@ -224,44 +229,46 @@ def _series(
     for problem in unknown_names(encoders, actuators, "no such actuator", "encoders.{}"):
         findings.add("actuators", problem.where, problem.what, problem.remedy, table.file)
     default = instrument.default_reading if not readings else None
-    measured = [] if default is not None else [name for name, _ in instrument.row_columns]
-    channels = _SeriesColumns(table, instrument, units, findings)
-    channels.add_all("encoders", actuators, encoders)
-    channels.add_all("readings", measured, readings)
+    measured_columns = []
+    if default is None:
+        measured_columns = [name for name, _ in instrument.row_columns]
+    series_columns = _SeriesColumns(table, instrument, units, findings)
+    series_columns.add_all("encoders", actuators, encoders)
+    series_columns.add_all("readings", measured_columns, readings)
     if reading_number:
-        channels.add("reading_number", "column", reading_number)
+        series_columns.add("reading_number", "column", reading_number)
     findings.raise_if_any()
-    values = table.numbers(channels.indices, findings) * np.array(channels.factors)
-    state = read_conditions(table, len(values), conditions, units, findings)
+    values = table.numbers(series_columns.indices, findings) * np.array(series_columns.factors)
+    pose_conditions = read_conditions(table, len(values), conditions, units, findings)
     findings.raise_if_any()
     n_u = len(actuators)
     positions = values[:, :n_u]
     if default is None:
-        read = values[:, n_u : n_u + len(measured)]
+        measured_values = values[:, n_u : n_u + len(measured_columns)]
     else:
-        read = np.full((len(values), 1), default)
+        measured_values = np.full((len(values), 1), default)
     has_labels = len(values) < MAX_LABELED_ROWS
     lines = [table.line(row) for row in range(len(values))] if has_labels else []
     labels = tuple(_pose_label(i, line) for i, line in enumerate(lines))
     if instrument.poses != 1:
-        rows = _rows_together(
+        rows = _rows_of_readings(
             table, instrument, values[:, -1] if reading_number else None, len(values)
         )
         instrument = instrument.at_poses(rows.shape[1])
-        state = state.rows(rows.ravel())
+        pose_conditions = pose_conditions.rows(rows.ravel())
         positions = positions[rows.ravel()]
-        read = instrument.readings_from_rows(read[rows])
+        measured_values = instrument.readings_from_rows(measured_values[rows])
         if lines:
             labels = tuple(_reading_label(i, lines, poses) for i, poses in enumerate(rows))
     return Series(
         instrument=instrument,
         encoders=positions,
-        readings=read,
+        readings=measured_values,
         noise=noise,
         labels=labels,
-        loads=state.loads,
-        thermometers=state.thermometers,
-        temperatures=state.temperatures,
+        loads=pose_conditions.loads,
+        thermometers=pose_conditions.thermometers,
+        temperatures=pose_conditions.temperatures,
         temperature_noise=conditions.noise,
     )
 
@@ -316,31 +323,31 @@ def _pose_label(pose: int, line: int | None) -> str:
 
 def _reading_label(reading: int, lines: list[int | None], rows: np.ndarray) -> str:
     """Return the name of a reading of several poses, with the lines of its rows in the table."""
-    stated = [str(lines[row]) for row in rows if lines[row] is not None]
-    return f"reading {reading + 1}" + (f" (lines {', '.join(stated)})" if stated else "")
+    row_lines = [str(lines[row]) for row in rows if lines[row] is not None]
+    return f"reading {reading + 1}" + (f" (lines {', '.join(row_lines)})" if row_lines else "")
 
 
-def _rows_together(
-    table: LogTable, instrument: Instrument, marks: np.ndarray | None, count: int
+def _rows_of_readings(
+    table: LogTable, instrument: Instrument, reading_numbers: np.ndarray | None, count: int
 ) -> np.ndarray:
     """Return the rows (N, poses) of every reading.
 
     Args:
         table: the table.
         instrument: the instrument.
-        marks: number of the reading of each row (count,); None if the rows of each reading are
-            consecutive.
+        reading_numbers: number of the reading of each row (count,); None if the rows of each
+            reading are consecutive.
         count: number of rows.
 
     Raises:
         InputError: the rows of a reading do not match its number of poses.
     """
     accepts_any_count = instrument.at_poses(instrument.poses + 1) != instrument
-    if marks is None:
-        size = count if accepts_any_count else instrument.poses
-        if size < 2 or count % size:
+    if reading_numbers is None:
+        n_poses = count if accepts_any_count else instrument.poses
+        if n_poses < 2 or count % n_poses:
             what = (
-                f"has {counted(count, 'row')}, which is not a multiple of the {max(size, 2)} poses of "
+                f"has {counted(count, 'row')}, which is not a multiple of the {max(n_poses, 2)} poses of "
                 "each reading"
             )
             remedy = (
@@ -348,25 +355,29 @@ def _rows_together(
                 f"column {READING_NUMBER_COLUMN!r}"
             )
             raise InputError.of("rows", what, remedy, file=table.file)
-        return np.arange(count).reshape(-1, size)
-    _, first, group = np.unique(marks, return_index=True, return_inverse=True)
-    sizes = np.bincount(group)
-    size = int(sizes[group[0]]) if accepts_any_count else instrument.poses
+        return np.arange(count).reshape(-1, n_poses)
+    _, first, group = np.unique(reading_numbers, return_index=True, return_inverse=True)
+    pose_counts = np.bincount(group)
+    n_poses = int(pose_counts[group[0]]) if accepts_any_count else instrument.poses
     problems = Problems()
-    for k in np.flatnonzero((sizes != size) | (sizes < 2)):
+    for k in np.flatnonzero((pose_counts != n_poses) | (pose_counts < 2)):
         line = table.line(int(first[k]))
-        where = f"reading {marks[first[k]]:g}" + (f" (line {line})" if line is not None else "")
+        where = f"reading {reading_numbers[first[k]]:g}" + (
+            f" (line {line})" if line is not None else ""
+        )
         if accepts_any_count:
             remedy = (
                 "give all readings of a series the same number of touches, at least 2, or split them "
                 "into two series"
             )
         else:
-            remedy = f"give each reading {counted(size, 'row')} with its number"
-        problems.add(where, f"has {sizes[k]} of {counted(size, 'pose')}", remedy, file=table.file)
+            remedy = f"give each reading {counted(n_poses, 'row')} with its number"
+        problems.add(
+            where, f"has {pose_counts[k]} of {counted(n_poses, 'pose')}", remedy, file=table.file
+        )
     InputError.raise_if_any(problems)
     order = np.argsort(first[group], kind="stable")
-    return order.reshape(-1, size)
+    return order.reshape(-1, n_poses)
 
 
 def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
@@ -377,7 +388,7 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     """
     values = ValueReader(None)
     content = contents(root, values) or {}
-    series = [_series_of(place, values, folder, mechanism) for place in root.items_of("series")]
+    series = [_series_of(cursor, values, folder, mechanism) for cursor in root.items_of("series")]
     tolerances = dict(content.get("tolerances") or {})
     if "named" in tolerances:
         tolerances["named"] = {
@@ -386,11 +397,11 @@ def _file(root: Cursor, folder: Path, mechanism: Mechanism) -> MeasurementSet:
     if "priors" in tolerances:
         tolerances["priors"] = _as_tuple(tolerances["priors"])
     bounds: dict[str, Bounds] = {}
-    for name, place in root.entries_of("bounds"):
+    for name, cursor in root.entries_of("bounds"):
         try:
-            bounds[name] = bounds_of(place.text or "", " to ")
+            bounds[name] = bounds_of(cursor.text or "", " to ")
         except UnitError as error:
-            place.problem(error.what, f"{error.remedy}; one side may be left out")
+            cursor.problem(error.what, f"{error.remedy}; omit one side if it has no bound")
     root.collector.raise_any(InputError)
     noise = content.get("encoder_noise")
     return MeasurementSet(
@@ -408,18 +419,23 @@ def _as_tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _series_of(
-    place: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism
+    cursor: Cursor, values: ValueReader, folder: Path, mechanism: Mechanism
 ) -> Series | None:
     """Return one series; None if it has problems, which are recorded."""
-    before = place.collector.count
-    entry = contents(place, values) or {}
-    instrument = instrument_of(place, entry)
-    noise = _noise(place, entry.get("noise"), instrument)
+    earlier_problems = cursor.collector.count
+    entry = contents(cursor, values) or {}
+    instrument = instrument_of(cursor, entry)
+    noise = _noise(cursor, entry.get("noise"), instrument)
     if instrument is not None and instrument.poses == 1 and "reading_number" in entry:
-        place.problem(
+        cursor.problem(
             f"is not a key of measurements of kind {instrument.kind}", "remove it", "reading_number"
         )
-    if place.collector.count > before or instrument is None or not entry.get("path") or not noise:
+    if (
+        cursor.collector.count > earlier_problems
+        or instrument is None
+        or not entry.get("path")
+        or not noise
+    ):
         return None
     try:
         path = folder / entry["path"]
@@ -446,18 +462,18 @@ def _series_of(
             reading_number,
         )
     except (LogError, InputError) as error:
-        place.collector.include(error.problems)
+        cursor.collector.include(error.problems)
         return None
 
 
-def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[float, ...]:
+def _noise(cursor: Cursor, noise: Any, instrument: Instrument | None) -> tuple[float, ...]:
     """Return the given standard deviations of the errors, SI; empty if they have problems."""
-    amounts = stated if isinstance(stated, tuple) else (stated,)
+    amounts = noise if isinstance(noise, tuple) else (noise,)
     if instrument is None or not is_whole(amounts):
         return ()
     units = [unit for _, unit in instrument.errors]
     if len(amounts) == 1 and len(set(units)) > 1:
-        place.problem(
+        cursor.problem(
             f"is one value, but the errors have different units ({' and '.join(sorted(set(units)))})",
             "give a list",
             "noise",
@@ -466,11 +482,11 @@ def _noise(place: Cursor, stated: Any, instrument: Instrument | None) -> tuple[f
     for amount, unit in zip(amounts, units, strict=False):
         if amount.value and not amount.dimension.suits(DIMENSIONS[unit]):
             what = f"is {named(amount.dimension)} where {named(DIMENSIONS[unit])} is needed"
-            place.problem(what, "check the unit", "noise")
+            cursor.problem(what, "check the unit", "noise")
     return tuple(amount.value for amount in amounts)
 
 
-def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
+def instrument_of(cursor: Cursor, entry: dict[str, Any]) -> Instrument | None:
     """Return the instrument of a series or of a separate file.
 
     It is None if the instrument has problems, which are recorded.
@@ -481,10 +497,10 @@ def instrument_of(place: Cursor, entry: dict[str, Any]) -> Instrument | None:
     docs = {item.name: item.doc for item in INSTRUMENT.fields}
     attributes = {item.name for item in fields(kind)}
     for key in docs.keys() & entry.keys() - attributes - {"kind"}:
-        place.problem(f"is not a key of measurements of kind {kind.kind}", "remove it", key)
+        cursor.problem(f"is not a key of measurements of kind {kind.kind}", "remove it", key)
     missing = [key for key in required_fields(kind) if key not in entry]
     for key in missing:
-        place.problem("is missing", f"add it ({docs[key]})", key)
+        cursor.problem("is missing", f"add it ({docs[key]})", key)
     if missing:
         return None
     values = {key: entry[key] for key in docs.keys() & entry.keys() & attributes}

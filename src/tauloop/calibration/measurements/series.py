@@ -33,8 +33,8 @@ class Series(ReprMixin):
         labels: a name for each reading in messages; by default its number from 1.
         loads: wrench (N * poses, 6) at the tool center point at every pose, in the axes of the
             base, N and N m, in addition to the machine's weight; None for no load.
-        thermometers: parts (k) whose temperature is measured. A name means a part, or all parts
-            whose names begin with the name and a dot.
+        thermometers: names of the k parts whose temperature is measured. ``leg`` also stands for
+            all parts whose names begin with ``leg.``.
         temperatures: temperatures of these parts (N * poses, k) above the reference at every pose,
             K; None if there are no thermometers.
         temperature_noise: standard deviation of the temperatures, K.
@@ -62,29 +62,31 @@ class Series(ReprMixin):
         object.__setattr__(self, "readings", readings)
         problems = Problems()
 
-        def refuse(where: str, what: str, remedy: str) -> None:
+        def add_problem(where: str, what: str, remedy: str) -> None:
+            """Record a problem of an attribute of the series."""
             problems.add(f"{name}.{where}", what, remedy)
 
         count, rest = divmod(len(encoders), poses)
         if rest:
             what = f"have {counted(len(encoders), 'row')}, but each reading belongs to {counted(poses, 'pose')}"
             remedy = f"give {counted(poses, 'consecutive row')} for each reading"
-            refuse("encoders", what, remedy)
+            add_problem("encoders", what, remedy)
         expected = (count, len(self.instrument.columns))
         if readings.shape != expected:
             columns = ", ".join(column for column, _ in self.instrument.columns)
-            refuse(
+            add_problem(
                 "readings",
                 f"have shape {readings.shape} instead of {expected}",
                 f"give columns {columns}",
             )
         arrays = [("encoders", encoders), ("readings", readings), *self._conditions(problems)]
         for where, values in arrays:
-            bad = np.argwhere(~np.isfinite(values))
-            if len(bad):
-                refuse(
+            non_finite = np.argwhere(~np.isfinite(values))
+            if len(non_finite):
+                add_problem(
                     where,
-                    f"contain numbers that are not finite: {len(bad)}, first in row {bad[0, 0] + 1}",
+                    f"contain {counted(len(non_finite), 'non-finite number')}, the first in row "
+                    f"{non_finite[0, 0] + 1}",
                     "remove these poses",
                 )
         noise = np.atleast_1d(numbers(self.noise, f"{name}.noise"))
@@ -92,10 +94,13 @@ class Series(ReprMixin):
             noise.shape not in ((1,), (len(self.instrument.errors),))
             or not (np.isfinite(noise) & (noise > 0)).all()
         ):
-            remedy = f"give one standard deviation above zero, or {len(self.instrument.errors)} of them, SI"
-            refuse("noise", f"is {self.noise}", remedy)
+            remedy = (
+                "give one positive standard deviation, or one for each of the "
+                f"{counted(len(self.instrument.errors), 'error')}, in SI units"
+            )
+            add_problem("noise", f"is {self.noise}", remedy)
         if self.labels and len(self.labels) != count:
-            refuse(
+            add_problem(
                 "labels",
                 f"has {counted(len(self.labels), 'entry')} for {counted(count, 'reading')}",
                 "give one for each reading, or none",
@@ -103,7 +108,7 @@ class Series(ReprMixin):
         InputError.raise_if_any(problems)
 
     def _conditions(self, problems: Problems) -> list[tuple[str, np.ndarray]]:
-        """Return loads and temperatures by name, with correct shapes."""
+        """Convert loads and temperatures to arrays, and return those whose shape is correct."""
         name, count = self.instrument.name, len(self.encoders)
         result = []
         columns = {"loads": 6, "temperatures": len(self.thermometers)}
@@ -140,7 +145,7 @@ class Series(ReprMixin):
 
     @property
     def sigma(self) -> np.ndarray:
-        """Standard deviations (n_errors,), SI."""
+        """`noise` as an array with one standard deviation for each error (n_errors,), SI."""
         return np.broadcast_to(np.asarray(self.noise, dtype=float), (len(self.instrument.errors),))
 
     def label(self, reading: int) -> str:

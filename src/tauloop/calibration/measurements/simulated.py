@@ -18,7 +18,7 @@ from tauloop.model import Model
 
 
 def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> np.ndarray:
-    """Return the readings (N, n_columns), SI, of an instrument without noise.
+    """Return the noise-free readings (N, n_columns) of an instrument, SI.
 
     Nuisance parameters have their start values. Errors are predicted minus measured readings, so
     that errors at zero readings are the predictions (`Instrument.readings_at`).
@@ -32,9 +32,10 @@ def simulated_readings(model: Model, instrument: Instrument, q: np.ndarray) -> n
     Raises:
         InputError: the instrument does not suit this machine, or the number of poses is wrong.
     """
-    mechanism, shape = model.mechanism, model.topology
-    require_instruments([instrument], mechanism, shape)
-    symbol, scene = nominal_scene(mechanism, shape, instrument)
+    mechanism = model.mechanism
+    topology = model.topology
+    require_instruments([instrument], mechanism, topology)
+    symbol, scene = nominal_scene(mechanism, topology, instrument)
     names = tuple(name for name, _ in instrument.columns)
     zero_reading = ca.SX([1.0 if name == "qw" else 0.0 for name in names])
     error = ca.densify(instrument.error(scene, zero_reading))

@@ -38,7 +38,7 @@ class Surface(ABC):
         """Return invalid attributes, each with what is wrong and what to do."""
 
 
-def _no_direction(name: str, vector: Vector3) -> tuple[Fault, ...]:
+def _direction_faults(name: str, vector: Vector3) -> tuple[Fault, ...]:
     """Return the fault of a vector of length zero."""
     if np.linalg.norm(vector) > 0:
         return ()
@@ -46,11 +46,11 @@ def _no_direction(name: str, vector: Vector3) -> tuple[Fault, ...]:
     return ((name, what, "give a vector other than zero"),)
 
 
-def _no_size(radius: float) -> tuple[Fault, ...]:
+def _radius_faults(radius: float) -> tuple[Fault, ...]:
     """Return the fault of a radius that is not positive."""
     if radius > 0:
         return ()
-    remedy = "give the radius of the surface plus that of the probe's ball"
+    remedy = "give the radius of the surface plus that of the probe tip"
     return (("radius", f"must be positive, got {radius:g} m", remedy),)
 
 
@@ -75,7 +75,7 @@ class Plane(Surface):
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the fault of a normal of length zero."""
-        return _no_direction("normal", self.normal)
+        return _direction_faults("normal", self.normal)
 
     def directions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return unit vectors u, w in the plane and the normal n; u and w are x and y if n is z."""
@@ -88,8 +88,8 @@ class Plane(Surface):
     def distance(self, point: ca.SX, location: Mapping[str, Any]) -> ca.SX:
         """Return the signed distance of a point.
 
-        It is (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 + slope_w^2), where d
-        is the vector from the plane's point to the given point.
+        The distance is (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 +
+        slope_w^2), where d is the vector from the plane's point to the given point.
         """
         u, w, n = (ca.DM(e) for e in self.directions())
         d = point - ca.DM(list(self.point))
@@ -112,7 +112,7 @@ class Sphere(Surface):
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the fault of a radius that is not positive."""
-        return _no_size(self.radius)
+        return _radius_faults(self.radius)
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Return center (3) and radius, m."""
@@ -144,7 +144,7 @@ class Cylinder(Surface):
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the faults of an axis of length zero and of a radius that is not positive."""
-        return (*_no_direction("axis", self.axis), *_no_size(self.radius))
+        return (*_direction_faults("axis", self.axis), *_radius_faults(self.radius))
 
     def unknowns(self) -> tuple[tuple[str, float, str], ...]:
         """Return the radius, m; the axis is assumed to be known."""

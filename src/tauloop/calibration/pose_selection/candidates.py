@@ -1,4 +1,4 @@
-"""Candidate poses for measurements: spread over the work volume, within limits and reach."""
+"""Candidate poses for measurements: spread over the workspace, within limits and reach."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_TRIES = 30
 #: Minimum number of poses drawn at once.
 MIN_BATCH = 16
 #: Default distance between the center lines of rods, as a fraction of their mean length.
-CLEARANCE_SHARE = 0.02
+CLEARANCE_FRACTION = 0.02
 #: Step of the search for the range of a platform position without limits, as a fraction of the
 #: characteristic length.
 RANGE_STEP = 0.01
@@ -110,12 +110,13 @@ def usual_clearance(model: Model) -> float | None:
     Returns:
         The distance; None for a machine without pairs of rods.
     """
-    clearance, q = rod_clearance(model), model.assembly.q[None]
+    clearance = rod_clearance(model)
+    q = model.assembly.q[None]
     if not len(clearance.pairs):
         return None
     segments = clearance.segments(q)[0]
     lengths = np.linalg.norm(segments[:, 1] - segments[:, 0], axis=1)
-    return float(min(CLEARANCE_SHARE * lengths.mean(), clearance.distances(q).min() / 2))
+    return float(min(CLEARANCE_FRACTION * lengths.mean(), clearance.distances(q).min() / 2))
 
 
 def candidate_poses(
@@ -126,7 +127,7 @@ def candidate_poses(
     limits: PoseLimits = LIMITS,
     touching: Instrument | None = None,
 ) -> Candidates:
-    """Return poses that are spread evenly over the work volume and satisfy the limits.
+    """Return poses that are spread uniformly over the workspace and satisfy the limits.
 
     The poses are drawn from a scrambled Halton sequence.
 
@@ -135,7 +136,8 @@ def candidate_poses(
         count: number of poses.
         rng: scrambles the sequence.
         limits: limits of the poses.
-        touching: an instrument whose surface every pose must touch; positions are moved onto it.
+        touching: an instrument whose surface every pose must touch; positions are moved onto this
+            surface.
 
     Raises:
         InputError: the count is below one, ranges are unknown or empty, or the platform cannot be
@@ -154,9 +156,10 @@ def candidate_poses(
     positions: list[np.ndarray] = []
     coordinates: list[np.ndarray] = []
     excluded: Counter[str] = Counter()
-    tried = accepted = 0
+    tried = 0
+    accepted = 0
     while accepted < count and tried < MAX_TRIES * count:
-        position = _spread(halton.random(max(count, MIN_BATCH)), box, quaternion)
+        position = _positions_in_box(halton.random(max(count, MIN_BATCH)), box, quaternion)
         tried += len(position)
         if gap is not None:
             position = gap.close(position, box, excluded)
@@ -170,9 +173,7 @@ def candidate_poses(
             f"only {accepted} of {tried} poses tried satisfy the limits, but {count} are requested; "
             f"excluded: {reasons}"
         )
-        remedy = (
-            "widen the limits, narrow the ranges to the work volume, or request fewer candidates"
-        )
+        remedy = "widen the limits, narrow the ranges to the workspace, or request fewer candidates"
         raise PoseError.of("candidates", what, remedy)
     position = np.concatenate(positions)[:count]
     q = np.concatenate(coordinates)[:count]
@@ -198,7 +199,8 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
 
     The limits of a quaternion's vector part are those of a rotation vector, rad.
     """
-    port, entry = model.platform.ports.position, model.platform.ports
+    ports = model.platform.ports
+    port = ports.position
     full = {column.rpartition(".")[2]: column for column in port.columns}
     ranges = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
     problems = unknown_names(ranges, port.columns, "is not a platform position")
@@ -209,31 +211,33 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
     ]
     InputError.raise_if_any(problems)
     quaternion = _quaternion(port)
-    turns = [port.columns[i] for i in quaternion]
-    for name, ends in ranges.items():
-        unit = "rad" if name in turns else port.units[port.columns.index(name)]
-        for end in ends:
-            units.require_unit(f"ranges {name}", end, unit)
+    quaternion_names = [port.columns[i] for i in quaternion]
+    for name, interval in ranges.items():
+        unit = "rad" if name in quaternion_names else port.units[port.columns.index(name)]
+        for bound in interval:
+            units.require_unit(f"ranges {name}", bound, unit)
     lower, upper = coordinate_limits(model.topology)
-    reference = entry.at(model.assembly.q)
+    reference = ports.at(model.assembly.q)
     box = []
     for i, (name, unit) in enumerate(zip(port.columns, port.units, strict=True)):
-        low, high = ranges.get(name, (lower[entry.q[i]], upper[entry.q[i]]))
+        low, high = ranges.get(name, (lower[ports.q[i]], upper[ports.q[i]]))
         if np.isfinite([low, high]).all():
             box.append((low, high))
         elif i in quaternion:
             box.append((-limits.max_rotation, limits.max_rotation))
         elif unit in ("1", "rad"):
             # The rotation angle is twice a small component of a quaternion.
-            turn = limits.max_rotation / 2 if unit == "1" else limits.max_rotation
-            box.append((reference[i] - turn, reference[i] + turn))
+            half_range = limits.max_rotation / 2 if unit == "1" else limits.max_rotation
+            box.append((reference[i] - half_range, reference[i] + half_range))
         else:
             axis = section_axes(model, (name,), RANGE_STEP * model.assembly.loops.length)[name]
             box.append((float(axis[0]), float(axis[-1])))
     return np.array(box)
 
 
-def _spread(points: np.ndarray, box: np.ndarray, quaternion: tuple[int, ...]) -> np.ndarray:
+def _positions_in_box(
+    points: np.ndarray, box: np.ndarray, quaternion: tuple[int, ...]
+) -> np.ndarray:
     """Return platform positions (N, n) from points of the unit cube."""
     position = box[:, 0] + points * np.ptp(box, axis=1)
     if quaternion:
@@ -253,25 +257,26 @@ def _within_limits(
     valid = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))
     excluded["out of reach"] += len(position) - len(valid)
     if limits.joint_ranges:
-        ranges, entry_columns = model.limits, set(model.platform.ports.q)
+        ranges = model.limits
+        platform_columns = set(model.platform.ports.q)
         # Ranges of the options replace those of the machine file, but not the stops of joints.
-        is_given = np.zeros(len(ranges.names), dtype=bool)
-        is_given[: len(ranges.columns)] = [i in entry_columns for i in ranges.columns]
+        is_replaced = np.zeros(len(ranges.names), dtype=bool)
+        is_replaced[: len(ranges.columns)] = [i in platform_columns for i in ranges.columns]
         is_inside = ranges.margins(state.q[valid]) >= 0.0
-        is_inside = (is_inside | is_given & ~ranges.is_stop).all(axis=1)
+        is_inside = (is_inside | is_replaced & ~ranges.is_stop).all(axis=1)
         excluded["joint range"] += int((~is_inside).sum())
         valid = valid[is_inside]
     if len(valid):
-        singular = singularities(model, state.q[valid])
-        least = least_distance(model, limits.singularity)
-        is_near = np.stack([singular.distance(kind) < least for kind in SINGULARITY_KINDS])
+        distances = singularities(model, state.q[valid])
+        min_distance = least_distance(model, limits.singularity)
+        is_near = np.stack([distances.distance(kind) < min_distance for kind in SINGULARITY_KINDS])
         is_first_reason = is_near & (is_near.cumsum(axis=0) == 1)
         for kind, is_counted in zip(SINGULARITY_KINDS, is_first_reason, strict=True):
             excluded[f"{kind} singularity"] += int(is_counted.sum())
         valid = valid[~is_near.any(axis=0)]
     clearance = rod_clearance(model)
     if len(valid) and len(clearance.pairs) and limits.clearance:
-        is_apart = clearance.distances(state.q[valid]).min(axis=1) >= limits.clearance
-        excluded["interference of rods"] += int((~is_apart).sum())
-        valid = valid[is_apart]
+        is_clear = clearance.distances(state.q[valid]).min(axis=1) >= limits.clearance
+        excluded["interference of rods"] += int((~is_clear).sum())
+        valid = valid[is_clear]
     return state.q, valid

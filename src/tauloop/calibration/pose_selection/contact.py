@@ -20,39 +20,40 @@ from tauloop.model import Model
 GAP_TOLERANCE = 1e-10
 #: Maximum number of Newton steps that close a gap.
 MAX_CONTACT_STEPS = 12
-#: Smallest slope of the gap along which positions are moved.
-MIN_SLOPE = 1e-3
+#: Positions are moved only if the norm of the gap's gradient exceeds this value.
+MIN_GRADIENT = 1e-3
 
 
 class Gap:
     """The gap between a target and a surface as a function of platform positions."""
 
     def __init__(self, model: Model, contact: Instrument) -> None:
-        """Build the functions of the gap and its slope.
+        """Build the functions of the gap and its gradient.
 
         Raises:
             InputError: the instrument does not suit the machine, or its platform has no positions
                 in meters.
         """
-        mechanism, topology = model.mechanism, model.topology
+        mechanism = model.mechanism
+        topology = model.topology
         require_instruments([contact], mechanism, topology)
         port = model.platform.ports.position
         self._model = model
-        self._moved = [i for i, unit in enumerate(port.units) if unit == "m"]
-        if not self._moved:
+        self._translations = [i for i, unit in enumerate(port.units) if unit == "m"]
+        if not self._translations:
             what = "has no positions in meters that could be moved onto a surface"
             remedy = "plan contacts only for machines with a platform that translates"
             raise InputError.of("platform", what, remedy)
         q, scene = nominal_scene(mechanism, topology, contact)
         gap = contact.error(scene, ca.SX(1, 1))
-        columns = [model.platform.ports.q[i] for i in self._moved]
-        slope = ca.jacobian(gap, q)[:, columns]
+        columns = [model.platform.ports.q[i] for i in self._translations]
+        gradient = ca.jacobian(gap, q)[:, columns]
         self._function = BatchFunction(
-            ca.Function("gap", [q], [ca.densify(gap), ca.densify(slope.T)])
+            ca.Function("gap", [q], [ca.densify(gap), ca.densify(gradient.T)])
         )
 
     def close(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
-        """Return positions (N, n) moved along the slope of the gap until it is closed.
+        """Return positions (N, n) moved along the gradient of the gap until the gap is closed.
 
         Newton's method is applied to one equation, with the shortest possible steps. Positions that
         do not reach the surface or leave the box are excluded and counted.
@@ -61,17 +62,21 @@ class Gap:
         gap = np.full((len(position), 1), np.inf)
         for _ in range(MAX_CONTACT_STEPS):
             q = np.ascontiguousarray(self._model.platform.evaluate(position).q)
-            gap, slope = self._function([np.where(np.isfinite(q), q, 0.0)], len(q))
+            gap, gradient = self._function([np.where(np.isfinite(q), q, 0.0)], len(q))
             if np.abs(gap).max() < GAP_TOLERANCE:
                 break
-            size = np.maximum((slope**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
-            step = np.where(size > MIN_SLOPE**2, gap * slope / size, 0.0)
-            position[:, self._moved] -= step
+            squared_norm = np.maximum(
+                (gradient**2).sum(axis=1, keepdims=True), np.finfo(float).tiny
+            )
+            step = np.where(squared_norm > MIN_GRADIENT**2, gap * gradient / squared_norm, 0.0)
+            position[:, self._translations] -= step
         is_closed = np.abs(gap[:, 0]) < GAP_TOLERANCE
-        moved = position[:, self._moved]
-        lower, upper = box[self._moved].T
-        margin_lower, margin_upper = (GAP_TOLERANCE + 1e-9 * np.abs(box[self._moved])).T
-        is_inside = ((moved >= lower - margin_lower) & (moved <= upper + margin_upper)).all(axis=1)
+        translations = position[:, self._translations]
+        lower, upper = box[self._translations].T
+        margin_lower, margin_upper = (GAP_TOLERANCE + 1e-9 * np.abs(box[self._translations])).T
+        is_inside = (
+            (translations >= lower - margin_lower) & (translations <= upper + margin_upper)
+        ).all(axis=1)
         excluded["off the surface"] += int((~is_closed).sum())
         excluded["outside the ranges"] += int((is_closed & ~is_inside).sum())
         return np.asarray(position[is_closed & is_inside])

@@ -202,7 +202,8 @@ class PosePlan(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield platform and actuator positions of each pose, and deviations of the unknowns."""
-        over, assembly = ("pose",), self.problem.assembly
+        over = ("pose",)
+        assembly = self.problem.assembly
         ports = (
             entry_ports(assembly, PLATFORM).position,
             motor_port(assembly, "position", "rad", "m"),
@@ -275,7 +276,7 @@ def plan_poses(
 ) -> PosePlan:
     """Choose the poses that determine the parameters of a calibration best.
 
-    The result contains the expected accuracy. Candidates are spread over the work volume within
+    The result contains the expected accuracy. Candidates are spread over the workspace within
     reach and limits (`candidate_poses`). An exchange algorithm chooses among them with the
     Jacobians of the calibration (`select_poses`).
 
@@ -301,7 +302,9 @@ def plan_poses(
         6
     """
     model = modeled(machine)
-    rng, count, criterion = np.random.default_rng(options.seed), options.count, options.criterion
+    rng = np.random.default_rng(options.seed)
+    count = options.count
+    criterion = options.criterion
     instrument = _instrument(model, options)
     _require_single_poses(instrument)
     touching = instrument if instrument.is_contact else None
@@ -358,7 +361,7 @@ def _require_single_poses(instrument: Instrument) -> None:
     """Reject an instrument whose readings belong to several poses.
 
     Raises:
-        InputError: the instrument is of this kind.
+        InputError: a reading of the instrument belongs to several poses.
     """
     if instrument.poses > 1:
         what = (
@@ -373,9 +376,9 @@ def _tolerances(options: PosePlanOptions) -> Tolerances:
     """Return the tolerances of the unknowns."""
     if options.tolerances:
         return options.tolerances
-    size = options.usual_correction
+    tolerance = options.usual_correction
     priors = ("*",) if options.tolerance_priors else ()
-    return Tolerances(length=size, angle=size, ratio=size, priors=priors)
+    return Tolerances(length=tolerance, angle=tolerance, ratio=tolerance, priors=priors)
 
 
 def _plan_diagnostics(model: Model, q: np.ndarray, error: float) -> tuple[Diagnostic, ...]:
@@ -401,7 +404,7 @@ def _available_loads(options: PosePlanOptions) -> np.ndarray:
     """Return the wrenches (L, 6) that a plan chooses from; empty for a plan without loads.
 
     Raises:
-        InputError: a wrench is wrong.
+        InputError: a wrench has unknown components or invalid numbers.
     """
     zero = np.zeros(6)
     loads = [
@@ -453,7 +456,8 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
             raise InputError.of("ball_center", "is missing", remedy)
         return Distance(name=kind.usual_name, center=options.ball_center)
     if kind is JointSensor:
-        units_by_name, name = sensor_units(model.mechanism, model.topology), options.coordinate
+        units_by_name = sensor_units(model.mechanism, model.topology)
+        name = options.coordinate
         if name is None:
             raise InputError.of(
                 "coordinate",
@@ -468,8 +472,9 @@ def _instrument(model: Model, options: PosePlanOptions) -> Instrument:
 def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> float:
     """Return the RMS over all candidates of the standard deviation of a predicted reading.
 
-    It is sqrt(trace(J_j M^-1 J_j^T) / r). The pseudoinverse is used, because directions that no
-    pose determines do not change any reading.
+    For candidate j the variance is trace(J_j M^-1 J_j^T) / r, with r residuals of a pose. The
+    pseudoinverse of M is used, because directions that no pose determines do not change any
+    reading.
     """
     M = information(J, np.diag(prior), chosen)
     covariance = np.linalg.pinv(M, rcond=OBSERVABLE_TOLERANCE**2, hermitian=True)
@@ -482,17 +487,18 @@ def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarr
 
     They are infinite for unknowns that are in an unobservable direction.
     """
-    sizes, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
-    is_silent = sizes <= OBSERVABLE_TOLERANCE**2 * sizes[-1]
-    variance = (V[:, ~is_silent] ** 2 / sizes[~is_silent]).sum(axis=1)
-    silent_share = (V[:, is_silent] ** 2).sum(axis=1)
-    return np.where(silent_share > OBSERVABLE_TOLERANCE, np.inf, np.sqrt(variance))
+    eigenvalues, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
+    is_unobservable = eigenvalues <= OBSERVABLE_TOLERANCE**2 * eigenvalues[-1]
+    is_observable = ~is_unobservable
+    variance = (V[:, is_observable] ** 2 / eigenvalues[is_observable]).sum(axis=1)
+    unobservable_fraction = (V[:, is_unobservable] ** 2).sum(axis=1)
+    return np.where(unobservable_fraction > OBSERVABLE_TOLERANCE, np.inf, np.sqrt(variance))
 
 
 def _curve_point(
     J: np.ndarray, count: int, criterion: Criterion, prior: np.ndarray, rng: np.random.Generator
 ) -> CurvePoint | None:
-    """Return the expected accuracy with a number of poses; None if these are too few."""
+    """Return the expected accuracy with a number of poses; None if they are too few."""
     try:
         selection = select_poses(J, count, criterion=criterion, prior=prior, rounds=CURVE_ROUNDS)
     except IdentificationError:
@@ -501,8 +507,8 @@ def _curve_point(
     errors = []
     for _ in range(RANDOM_SETS):
         random_set = list(rng.choice(len(J), size=count, replace=False))
-        sizes = np.linalg.eigvalsh(information(J, np.diag(prior), random_set))
-        if int((sizes > OBSERVABLE_TOLERANCE**2 * sizes[-1]).sum()) >= directions:
+        eigenvalues = np.linalg.eigvalsh(information(J, np.diag(prior), random_set))
+        if int((eigenvalues > OBSERVABLE_TOLERANCE**2 * eigenvalues[-1]).sum()) >= directions:
             errors.append(_expected_error(J, random_set, prior))
     return CurvePoint(
         count=count,

@@ -13,8 +13,8 @@ selected pose in turn by the best candidate, until a whole round changes nothing
 adding a pose are changes of rank r, so only r x r matrices are needed per candidate: with
 C = (M - J_i^T J_i)^-1,
 
-    det(M') = det(C)^-1 det(I + J C J^T),   trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C
-    J^T).
+    det(M') = det(C)^-1 det(I + J C J^T),
+    trace(M'^-1) = trace(C) - trace((I + J C J^T)^-1 J C C J^T).
 
 Source: Fedorov 1972, Theory of Optimal Experiments; Cook and Nachtsheim 1980, A comparison of
 algorithms for constructing exact D-optimal designs.
@@ -61,7 +61,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def value(self, M: np.ndarray) -> float:
-        """Return the size of the standard deviations, in tolerances, for information M (m, m)."""
+        """Return a mean or maximum of the standard deviations, in tolerances, for M (m, m)."""
 
     @abstractmethod
     def best(self, M: np.ndarray, J: np.ndarray, allowed: np.ndarray) -> int:
@@ -79,8 +79,10 @@ class DOptimal(Criterion):
 
     def best(self, M: np.ndarray, J: np.ndarray, allowed: np.ndarray) -> int:
         """Return the pose with the largest det(I + J C J^T)."""
-        W = _whitened(M, J)
-        return _largest(np.linalg.slogdet(_one_plus(W @ W.transpose(0, 2, 1)))[1], allowed)
+        W = _whitened_jacobians(M, J)
+        return _best_allowed(
+            np.linalg.slogdet(_identity_plus(W @ W.transpose(0, 2, 1)))[1], allowed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,10 @@ class AOptimal(Criterion):
 
     def best(self, M: np.ndarray, J: np.ndarray, allowed: np.ndarray) -> int:
         """Return the pose with the largest trace((I + J C J^T)^-1 J C C J^T)."""
-        W = _whitened(M, J)
-        JC = _by_rows(J, scipy.linalg.inv(M))
-        gain = np.linalg.solve(_one_plus(W @ W.transpose(0, 2, 1)), JC @ JC.transpose(0, 2, 1))
-        return _largest(np.trace(gain, axis1=1, axis2=2), allowed)
+        W = _whitened_jacobians(M, J)
+        JC = _times_matrix(J, scipy.linalg.inv(M))
+        gain = np.linalg.solve(_identity_plus(W @ W.transpose(0, 2, 1)), JC @ JC.transpose(0, 2, 1))
+        return _best_allowed(np.trace(gain, axis1=1, axis2=2), allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +118,27 @@ class EOptimal(Criterion):
         the best value found. If the lowest eigenvalues are nearly equal, bounds hardly differ, so
         the number of these evaluations is limited.
         """
-        sizes, V = np.linalg.eigh(M)
-        count = min(N_LOWEST_EIGENVECTORS, len(sizes))
-        B = _by_rows(J, V[:, :count])
-        bounds = np.linalg.eigvalsh(np.diag(sizes[:count]) + B.transpose(0, 2, 1) @ B)[:, 0]
+        eigenvalues, V = np.linalg.eigh(M)
+        count = min(N_LOWEST_EIGENVECTORS, len(eigenvalues))
+        B = _times_matrix(J, V[:, :count])
+        bounds = np.linalg.eigvalsh(np.diag(eigenvalues[:count]) + B.transpose(0, 2, 1) @ B)[:, 0]
         order = np.argsort(np.where(allowed, -bounds, np.inf), kind="stable")[: int(allowed.sum())]
-        best, chosen = -np.inf, int(order[0])
+        best = -np.inf
+        chosen = int(order[0])
         for first in range(0, min(len(order), MAX_FULL_EVALUATIONS), FULL_EVALUATION_BATCH):
             batch = order[first : first + FULL_EVALUATION_BATCH]
             if bounds[batch[0]] <= best:
                 break
             values = np.linalg.eigvalsh(M + J[batch].transpose(0, 2, 1) @ J[batch])[:, 0]
             if values.max() > best:
-                best, chosen = float(values.max()), int(batch[values.argmax()])
+                best = float(values.max())
+                chosen = int(batch[values.argmax()])
         return chosen
 
 
-D_OPTIMAL, A_OPTIMAL, E_OPTIMAL = DOptimal(), AOptimal(), EOptimal()
+D_OPTIMAL = DOptimal()
+A_OPTIMAL = AOptimal()
+E_OPTIMAL = EOptimal()
 CRITERIA = {"D": D_OPTIMAL, "A": A_OPTIMAL, "E": E_OPTIMAL}
 
 
@@ -214,15 +220,17 @@ def select_poses(
     chosen = _initial_set(J, P, count, criterion, repeated)
     start_value = criterion.value(information(J, P, chosen))
     value = start_value
-    used = exchanges = 0
+    rounds_used = 0
+    exchanges = 0
     stages = Stages(progress, 1)
-    for used in range(1, rounds + 1):
+    for rounds_used in range(1, rounds + 1):
         changed = 0
         for index in range(count):
-            stages.part((used - 1) * count + index, rounds * count)
+            stages.part((rounds_used - 1) * count + index, rounds * count)
             changed += _exchange(J, P, chosen, index, criterion, repeated)
         exchanges += changed
-        previous, value = value, criterion.value(information(J, P, chosen))
+        previous = value
+        value = criterion.value(information(J, P, chosen))
         if not changed or previous - value < MIN_IMPROVEMENT * value:
             break
     stages.done()
@@ -231,7 +239,7 @@ def select_poses(
         chosen=tuple(chosen),
         value=value,
         start_value=start_value,
-        rounds=used,
+        rounds=rounds_used,
         exchanges=exchanges,
         indices=observability(J[chosen], null=null),
         n_unobservable=n - m,
@@ -261,7 +269,8 @@ def _initial_set(
     """
     all_rows = J.reshape(-1, J.shape[2])
     M = P + all_rows.T @ all_rows * (RIDGE / len(J))
-    allowed, chosen = np.ones(len(J), dtype=bool), []
+    allowed = np.ones(len(J), dtype=bool)
+    chosen: list[int] = []
     for _ in range(count):
         j = criterion.best(M, J, allowed)
         chosen.append(j)
@@ -299,22 +308,22 @@ def _exchange(
     return True
 
 
-def _whitened(M: np.ndarray, J: np.ndarray) -> np.ndarray:
+def _whitened_jacobians(M: np.ndarray, J: np.ndarray) -> np.ndarray:
     """Return W = J L^-T with M = L L^T, which satisfies W W^T = J M^-1 J^T."""
     L = np.linalg.cholesky(M)
-    return _by_rows(J, scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)
+    return _times_matrix(J, scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)
 
 
-def _by_rows(J: np.ndarray, A: np.ndarray) -> np.ndarray:
+def _times_matrix(J: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Return J A for all poses, computed as one matrix product."""
     return np.asarray((J.reshape(-1, J.shape[2]) @ A).reshape(len(J), J.shape[1], -1))
 
 
-def _one_plus(S: np.ndarray) -> np.ndarray:
+def _identity_plus(S: np.ndarray) -> np.ndarray:
     """Return I + S for stacked matrices."""
     return np.asarray(np.eye(S.shape[1]) + S)
 
 
-def _largest(gain: np.ndarray, allowed: np.ndarray) -> int:
+def _best_allowed(gain: np.ndarray, allowed: np.ndarray) -> int:
     """Return the allowed index with the largest gain."""
     return int(np.where(allowed, gain, -np.inf).argmax())

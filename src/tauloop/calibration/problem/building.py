@@ -101,10 +101,10 @@ def build_measured_pose(
         _require_stable(context, measured_pose, zero)
     else:
         measured_pose = replace(measured_pose, q=measured_pose.state(zero, measured_pose.q).q)
-    _, rates = measured_pose.evaluate(zero, measured_pose.q)
-    _require_finite(measured_pose, rates)
-    tolerance = UNKNOWN_RANK_TOLERANCE * np.abs(rates[0]).max()
-    if len(hard) > n_v or np.linalg.matrix_rank(rates[0, hard], tol=tolerance) < len(hard):
+    _, f_v = measured_pose.evaluate(zero, measured_pose.q)
+    _require_finite(measured_pose, f_v)
+    tolerance = UNKNOWN_RANK_TOLERANCE * np.abs(f_v[0]).max()
+    if len(hard) > n_v or np.linalg.matrix_rank(f_v[0, hard], tol=tolerance) < len(hard):
         problem = (
             f"{counted(len(hard), 'equation')} must determine {counted(n_v, 'coordinate')}, but are "
             "not independent"
@@ -131,7 +131,7 @@ def _with_twist(measured_pose: MeasuredPose, x: np.ndarray) -> MeasuredPose:
     if not measured_pose.by_twist(x, state).any():
         instrument = measured_pose.series.instrument
         what = (
-            f"its readings ({instrument.kind}) do not depend on the deflection of the tool "
+            f"the readings ({instrument.kind}) do not depend on the deflection of the tool "
             "due to loads and temperatures"
         )
         remedy = "remove this series, or calibrate without loads and temperatures"
@@ -161,16 +161,19 @@ def _require_forward_kinematics(
         raise InputError.of(series.instrument.name, problem, remedy)
 
 
-def _require_finite(measured_pose: MeasuredPose, rates: np.ndarray) -> None:
-    """Reject readings without derivatives, such as a distance between two poses that coincide."""
+def _require_finite(measured_pose: MeasuredPose, f_v: np.ndarray) -> None:
+    """Reject readings whose velocity derivatives f_v are not finite.
+
+    An example is a distance between two poses that coincide.
+    """
     series = measured_pose.series
     problems = Problems()
-    for i in np.flatnonzero(~np.isfinite(rates).all(axis=(1, 2))):
+    for i in np.flatnonzero(~np.isfinite(f_v).all(axis=(1, 2))):
         problem = "the reading has no derivative because its poses coincide"
         problems.add(
             f"{series.instrument.name}, {series.label(int(i))}",
             problem,
-            "leave it out, or check the encoders",
+            "remove this reading, or check the encoders",
         )
     InputError.raise_if_any(problems)
 
@@ -191,9 +194,9 @@ def follow_encoders(measured_pose: MeasuredPose, x: np.ndarray) -> np.ndarray:
     for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:]:
         waypoint = origin + fraction * (measured_pose.series.encoders - origin)
         for _ in range(NEWTON_STEPS_AT_WAYPOINT):
-            f, rates = measured_pose.evaluate(x, q, waypoint)
+            f, f_v = measured_pose.evaluate(x, q, waypoint)
             hard = measured_pose.elimination.hard
-            q, length = measured_pose.newton_step(q, f[:, hard], rates[:, hard])
+            q, length = measured_pose.newton_step(q, f[:, hard], f_v[:, hard])
             if length < WAYPOINT_STEP_TOLERANCE:
                 break
     return q
@@ -231,11 +234,12 @@ def _require_reached(
     f, _ = measured_pose.evaluate(x, state.q)
     problems = Problems()
     for i in unreached[:MAX_LISTED_POSES]:
-        name, gap = "encoders", "an unknown length"
+        name = "encoders"
+        gap = "an unknown length"
         if loops:
             name, gap = _widest_gap(assembly, f[i, :loops], loops // measured_pose.poses)
         poses = series.encoders[series.rows(np.array([i]))]
-        readings = "; ".join(map(_listed, poses))
+        readings = "; ".join(map(_number_list, poses))
         problems.add(
             f"{where} ({series.instrument.name}), {series.label(int(i))}",
             f"out of reach of the nominal geometry: with encoders at ({readings}) the loop {name!r} stays "
@@ -249,8 +253,8 @@ def _require_reached(
     raise PoseError(problems)
 
 
-def _listed(values: np.ndarray) -> str:
-    """Return a text that lists numbers."""
+def _number_list(values: np.ndarray) -> str:
+    """Return numbers as text, separated by commas."""
     return ", ".join(f"{value:.5g}" for value in values)
 
 
@@ -286,7 +290,7 @@ def _widest_gap(assembly: Assembly, phi: np.ndarray, count: int) -> tuple[str, s
 def _require_stable(
     context: CalibrationContext, measured_pose: MeasuredPose, x: np.ndarray
 ) -> None:
-    """Reject poses at which a freely hanging machine has no stable equilibrium."""
+    """Reject poses at which an underconstrained machine has no stable equilibrium."""
     if context.equilibrium is None:
         return
     stiffness = stiffness_of(
@@ -312,20 +316,21 @@ def stiffness_of(
     q: np.ndarray,
 ) -> np.ndarray:
     """Return the smallest scaled stiffness (N, m) of all poses; see `least_stiffness`."""
-    _, rates = measured_pose.evaluate(x, q)
+    _, f_v = measured_pose.evaluate(x, q)
     loops, encoders, _, _ = measured_pose.n_equations
     m, n_v = measured_pose.poses, measured_pose.topology.n_v
-    closing, read = loops // m, encoders // m
+    n_closing = loops // m
+    n_leading = encoders // m
     balance_count = len(equilibrium.rows)
     result = np.empty((len(measured_pose.series), m))
     for k in range(m):
         columns = slice(k * n_v, (k + 1) * n_v)
-        first = k * closing
-        balance = np.arange(first + closing - balance_count, first + closing)
-        leading = np.arange(loops + k * read, loops + (k + 1) * read)
-        kinematic = np.concatenate([np.arange(first, first + closing - balance_count), leading])
+        first = k * n_closing
+        balance = np.arange(first + n_closing - balance_count, first + n_closing)
+        leading = np.arange(loops + k * n_leading, loops + (k + 1) * n_leading)
+        kinematic = np.concatenate([np.arange(first, first + n_closing - balance_count), leading])
         result[:, k] = least_stiffness(
-            assembly, equilibrium, rates[:, kinematic, columns], rates[:, balance, columns]
+            assembly, equilibrium, f_v[:, kinematic, columns], f_v[:, balance, columns]
         )
     return result
 
@@ -359,15 +364,16 @@ def _close_coordinates(
     series = measured_pose.series
     sigma = _soft_scale(measured_pose, encoder_noise)
     for _ in range(MAX_NEWTON_STEPS):
-        f, rates = measured_pose.evaluate(x, measured_pose.q)
-        _, _, directions = np.linalg.svd(rates[:, elimination.hard])
+        f, f_v = measured_pose.evaluate(x, measured_pose.q)
+        _, _, directions = np.linalg.svd(f_v[:, elimination.hard])
         N = directions[:, len(elimination.hard) :, :].transpose(0, 2, 1)
-        soft_rates = rates[:, elimination.soft] @ N / sigma[:, None]
-        U, sizes, _ = np.linalg.svd(soft_rates, full_matrices=False)
+        soft_f_v = f_v[:, elimination.soft] @ N / sigma[:, None]
+        U, singular_values, _ = np.linalg.svd(soft_f_v, full_matrices=False)
         # With fewer soft equations than open coordinates, some coordinates are not determined.
-        sizes = np.pad(sizes, ((0, 0), (0, max(open_count - sizes.shape[1], 0))))
-        largest = np.maximum(sizes.max(axis=1, keepdims=True), 1e-300)
-        is_determined = sizes > UNKNOWN_RANK_TOLERANCE * largest
+        padding_length = max(open_count - singular_values.shape[1], 0)
+        singular_values = np.pad(singular_values, ((0, 0), (0, padding_length)))
+        largest = np.maximum(singular_values.max(axis=1, keepdims=True), 1e-300)
+        is_determined = singular_values > UNKNOWN_RANK_TOLERANCE * largest
         if not is_determined.all():
             undetermined = int((~is_determined).sum(axis=1).max())
             label = series.label(int((~is_determined).any(axis=1).argmax()))
@@ -380,7 +386,7 @@ def _close_coordinates(
             raise InputError.of(series.instrument.name, problem, remedy)
         closing = U[:, :, :open_count].transpose(0, 2, 1) / sigma
         measured_pose = replace(measured_pose, elimination=replace(elimination, closing=closing))
-        F, F_v = coordinate_equations(f, rates, measured_pose.elimination)
+        F, F_v = coordinate_equations(f, f_v, measured_pose.elimination)
         q, length = measured_pose.newton_step(measured_pose.q, F, F_v)
         measured_pose = replace(measured_pose, q=q)
         if length < NEWTON_STEP_TOLERANCE:
@@ -411,8 +417,8 @@ def _inverse(F_v: np.ndarray, measured_pose: MeasuredPose) -> np.ndarray:
         return np.linalg.inv(F_v)
     except np.linalg.LinAlgError as error:
         singular = np.flatnonzero(np.linalg.matrix_rank(F_v) < F_v.shape[1])
-        listed = ", ".join(str(i) for i in singular[:MAX_LISTED])
-        subject = f"pose {listed}" if len(singular) == 1 else f"poses {listed}"
+        indices = ", ".join(str(i) for i in singular[:MAX_LISTED])
+        subject = f"pose {indices}" if len(singular) == 1 else f"poses {indices}"
         verb = "is" if len(singular) == 1 else "are"
         problem = (
             f"{subject} of {len(F_v)} {verb} singular (the measurement does not determine the "
@@ -428,7 +434,7 @@ def _redundant_noise(measured_pose: MeasuredPose, encoder_noise: np.ndarray) -> 
 
 
 def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarray) -> Elimination:
-    """Return the elimination with residual combinations of unit covariance.
+    """Return the elimination with combinations whose residuals have unit covariance.
 
     The covariance follows from the noise of the instrument and of the encoders. An error e of the
     equations changes the coordinates by -F_v^-1 e, so the soft equations change by
@@ -442,9 +448,9 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
     redundant_noise = _redundant_noise(measured_pose, encoder_noise)
     sigma = np.concatenate([leading_noise, measured_pose.series.sigma, redundant_noise])
     variance = np.concatenate([np.zeros(loops), sigma**2])
-    _, rates = measured_pose.evaluate(x, measured_pose.q)
-    _, F_v = coordinate_equations(np.zeros((n, rates.shape[1])), rates, elimination)
-    D = rates[:, soft] @ _inverse(F_v, measured_pose)[:, :, : len(hard)]
+    _, f_v = measured_pose.evaluate(x, measured_pose.q)
+    _, F_v = coordinate_equations(np.zeros((n, f_v.shape[1])), f_v, elimination)
+    D = f_v[:, soft] @ _inverse(F_v, measured_pose)[:, :, : len(hard)]
     soft_covariance = np.broadcast_to(np.diag(variance[soft]), (n, n_soft, n_soft))
     if measured_pose.deflection is not None:
         soft_covariance = (
@@ -461,8 +467,8 @@ def _whiten(measured_pose: MeasuredPose, x: np.ndarray, encoder_noise: np.ndarra
     try:
         whitening = np.linalg.solve(np.linalg.cholesky(covariance), basis)
     except np.linalg.LinAlgError:
-        problem = "some residuals have no noise, so they cannot be weighted"
-        remedy = "give the encoders a noise above zero, or use ForwardKinematics() residuals"
+        problem = "some residuals have a standard deviation of zero, so they cannot be weighted"
+        remedy = "set a positive encoder noise, or use ForwardKinematics() residuals"
         raise InputError.of(measured_pose.series.instrument.name, problem, remedy) from None
     return replace(elimination, whitening=whitening)
 

@@ -1,18 +1,20 @@
 """Tool deflection due to loads, weight and temperature, with derivatives for all unknowns.
 
-Encoders determine the rigid pose. With motors held, the tool then moves by the twist
+Encoders determine the rigid pose. With motors held, loads and temperatures then displace the tool
+by the small displacement (translation and rotation vector)
 
     d = J K⁻¹ (w_g + Jᵀ w) + Σ_p t_p (α_p (T_p + o_p))
 
 with the Jacobian J of the tool center point with respect to the structure's coordinates, the
-stiffness K of the structure, its weight w_g, the wrench w at the tool, and the twist t_p due to
-unit free strain of part p with the coefficient of expansion α_p, measured temperature T_p and
-thermometer offset o_p. Without a load only the weight deflects the machine. The estimated geometry
-is that of the weightless machine at the reference temperature.
+stiffness K of the structure, its weight w_g, the wrench w at the tool, and the displacement t_p of
+the tool due to unit free strain of part p with the coefficient of thermal expansion α_p, measured
+temperature T_p and thermometer offset o_p. Without a load only the weight deflects the machine. The
+estimated geometry is that of the weightless machine at the reference temperature.
 
 Derivatives follow from the energy: ∂d = -Xᵀ ∂K u with X = K⁻¹ Jᵀ and the elastic deformation u of
-each item due to load, weight and temperature. The twist is always evaluated with the corrected
-geometry. The derivatives neglect its change with geometry and pose, which is a second-order effect.
+each item due to load, weight and temperature. The displacement (`twist` in the code) is
+always evaluated with the corrected geometry. The derivatives neglect its change with geometry and
+pose, which is a second-order effect.
 
 Source: Przemieniecki 1968, Theory of matrix structural analysis.
 """
@@ -120,26 +122,27 @@ class _Deflected:
 
     Attributes:
         machine: the machine with corrected values.
-        assembled: structure of the machine.
-        built: structure of the machine with the tool.
-        unit: (M, n, 6) displacement due to unit wrenches at the tool.
+        assembled: stiffness, weight and motions of the structure in its n minimal coordinates.
+        built: structure in all coordinates, with the body and point of the tool.
+        unit_displacement: (M, n, 6) displacement due to unit wrenches at the tool.
         displacement: (M, n, 1) displacement due to loads and weight.
         response: response to the free expansion of all heated parts; None if there are none.
         coefficients: (p,) coefficients of expansion of the heated parts, 1/K.
-        rises: (M, p) temperature rises of the heated parts above the reference, K.
-        thermal: (M, 6, p) twist of the tool due to unit free strain (α ΔT = 1) of each part.
-        twist: (M, 6) deflection of the tool.
+        temperature_rises: (M, p) temperature rises of the heated parts above the reference, K.
+        thermal_displacement: (M, 6, p) displacement of the tool due to unit free strain
+            (α ΔT = 1) of each part.
+        twist: (M, 6) deflection of the tool, m and rad.
     """
 
     machine: _ModelStandIn
     assembled: AssembledStructure
     built: MachineStructure
-    unit: np.ndarray
+    unit_displacement: np.ndarray
     displacement: np.ndarray
     response: ThermalResponse | None
     coefficients: np.ndarray
-    rises: np.ndarray
-    thermal: np.ndarray
+    temperature_rises: np.ndarray
+    thermal_displacement: np.ndarray
     twist: np.ndarray
 
     @property
@@ -161,7 +164,9 @@ class Deflection:
             unknowns: all unknowns of the calibration.
             machine: elastic and thermal data of the machine.
         """
-        self.mechanism, self.unknowns, self.machine = mechanism, tuple(unknowns), machine
+        self.mechanism = mechanism
+        self.unknowns = tuple(unknowns)
+        self.machine = machine
         names = tuple(part for group in machine.parts.values() for part in group)
         self.parts = tuple(part for part in machine.expansions if part in names)
         known = set(mechanism.parameters.names)
@@ -234,16 +239,16 @@ class Deflection:
         mechanism = deflected.mechanism
         value = mechanism.parameters[name].value
         step = DIFFERENCE_STEP * (abs(value) or 1.0)
-        upper, lower = (
-            self.coefficients(with_any_values(mechanism, {name: value + change}), deflected.built)
-            for change in (step, -step)
-        )
+        above = with_any_values(mechanism, {name: value + step})
+        below = with_any_values(mechanism, {name: value - step})
+        upper = self.coefficients(above, deflected.built)
+        lower = self.coefficients(below, deflected.built)
         return np.asarray((upper - lower) / (2.0 * step))
 
     def coefficients(self, mechanism: Mechanism, built: MachineStructure) -> np.ndarray:
         """Return the coefficients of expansion (p,) of the heated parts, 1/K."""
-        stated = stated_expansions(mechanism, built)
-        return np.array([stated[part] for part in self.parts], dtype=float)
+        expansions = stated_expansions(mechanism, built)
+        return np.array([expansions[part] for part in self.parts], dtype=float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,13 +274,15 @@ class PoseDeflection:
         return replace(self, loads=loads, temperatures=temperatures, _last=[])
 
     def twist(self, x: np.ndarray, q: np.ndarray, *, trial: bool = True) -> np.ndarray:
-        """Return the twists (M, 6) of the tool center point, in the axes of the base, m and rad.
+        """Return the deflections (M, 6) of the tool center point, in the axes of the base.
+
+        A deflection is a displacement, m, and a rotation vector, rad.
 
         Args:
             x: corrections of all unknowns.
             q: coordinates (M, n_q) of the rigid poses.
             trial: if True, the result is NaN if the machine cannot be evaluated, such as with a
-                stiffness below zero; otherwise an error is raised.
+                negative stiffness; otherwise an error is raised.
         """
         try:
             return self._deflected(x, q).twist
@@ -285,7 +292,7 @@ class PoseDeflection:
             return np.full((len(q), 6), np.nan)
 
     def by_unknowns(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the derivatives (M, 6, n) of the twists with respect to all unknowns."""
+        """Return the derivatives (M, 6, n) of the deflections with respect to all unknowns."""
         shared, deflected = self.shared, self._deflected(x, q)
         result = np.zeros((len(q), 6, len(shared.unknowns)))
         by_name = self._by_parameters(deflected, q)
@@ -297,7 +304,7 @@ class PoseDeflection:
         return result
 
     def by_temperatures(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the derivatives (M, 6, k) of the twists with respect to thermometer readings."""
+        """Return the derivatives (M, 6, k) of the deflections by the thermometer readings."""
         columns = self._by_offsets(self._deflected(x, q))
         parts = [columns[thermometer_offset(name)] for name in self.thermometers]
         return np.stack(parts, axis=2) if parts else np.zeros((len(q), 6, 0))
@@ -307,11 +314,11 @@ class PoseDeflection:
         key = (x.tobytes(), q.tobytes())
         if self._last and self._last[0][0] == key:
             return self._last[0][1]
-        deflected = self._calculated(x, q)
+        deflected = self._compute_deflected(x, q)
         self._last[:] = [(key, deflected)]
         return deflected
 
-    def _calculated(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
+    def _compute_deflected(self, x: np.ndarray, q: np.ndarray) -> _Deflected:
         """Compute the loaded and heated machine."""
         shared = self.shared
         corrected = shared.corrected(x)
@@ -323,31 +330,35 @@ class PoseDeflection:
         transposed = np.swapaxes(motion, -1, -2)
         weight = gravity_load(assembled, gravity_vector(mechanism))
         load = weight[..., None] + transposed @ self.loads[..., None]
-        solved = np.linalg.solve(assembled.stiffness, np.concatenate([transposed, load], axis=-1))
-        unit, displacement = solved[..., :6], solved[..., 6:]
+        right_sides = np.concatenate([transposed, load], axis=-1)
+        displacements = np.linalg.solve(assembled.stiffness, right_sides)
+        unit_displacement = displacements[..., :6]
+        displacement = displacements[..., 6:]
         twist = (motion @ displacement)[..., 0]
-        response, rises = None, self._rises(x)
+        response = None
+        temperature_rises = self._temperature_rises(x)
         coefficients = shared.coefficients(mechanism, built)
-        thermal = np.zeros((len(q), 6, len(shared.parts)))
+        thermal_displacement = np.zeros((len(q), 6, len(shared.parts)))
         if len(shared.parts):
             expansion = unit_expansion(mechanism, built, shared.parts)
             response = thermal_response(assembled, expansion)
-            thermal = response.point_motion(built.tool_body, built.tool_point)
-            twist = twist + (thermal @ (coefficients * rises)[..., None])[..., 0]
+            thermal_displacement = response.point_motion(built.tool_body, built.tool_point)
+            thermal_strains = coefficients * temperature_rises
+            twist = twist + (thermal_displacement @ thermal_strains[..., None])[..., 0]
         return _Deflected(
             machine=corrected,
             assembled=assembled,
             built=built,
-            unit=unit,
+            unit_displacement=unit_displacement,
             displacement=displacement,
             response=response,
             coefficients=coefficients,
-            rises=rises,
-            thermal=thermal,
+            temperature_rises=temperature_rises,
+            thermal_displacement=thermal_displacement,
             twist=twist,
         )
 
-    def _rises(self, x: np.ndarray) -> np.ndarray:
+    def _temperature_rises(self, x: np.ndarray) -> np.ndarray:
         """Return the temperature rises (M, p) of all heated parts, K: readings plus offsets."""
         shared = self.shared
         offsets = {
@@ -363,8 +374,8 @@ class PoseDeflection:
         return rises
 
     def _by_offsets(self, deflected: _Deflected) -> dict[str, np.ndarray]:
-        """Return the derivatives (M, 6) of the twists with respect to thermometer offsets."""
-        per_kelvin = deflected.thermal * deflected.coefficients
+        """Return the derivatives (M, 6) of the deflections with respect to thermometer offsets."""
+        per_kelvin = deflected.thermal_displacement * deflected.coefficients
         shared = self.shared
         result = {}
         for name in self.thermometers:
@@ -373,18 +384,18 @@ class PoseDeflection:
         return result
 
     def _by_parameters(self, deflected: _Deflected, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the derivatives (M, 6) of the twists with respect to parameters of the machine."""
+        """Return the derivatives (M, 6) of the deflections with respect to machine parameters."""
         shared = self.shared
         result = {name: np.zeros((len(q), 6)) for name in shared.members}
         elastic = tuple(name for name in shared.machine.elastic if name in shared.members)
         if elastic:
             rows = item_motions(deflected.assembled)
-            left = {name: motion @ deflected.unit for name, motion in rows.items()}
+            left = {name: motion @ deflected.unit_displacement for name, motion in rows.items()}
             right = {name: motion @ deflected.displacement for name, motion in rows.items()}
             if deflected.response is not None:
-                heat = (deflected.coefficients * deflected.rises)[..., None]
+                thermal_strains = (deflected.coefficients * deflected.temperature_rises)[..., None]
                 for name, deformation in deflected.response.deformations.items():
-                    right[name] = right[name] + deformation @ heat
+                    right[name] = right[name] + deformation @ thermal_strains
             gradient = stiffness_gradient(
                 deflected.mechanism,
                 deflected.assembled,
@@ -397,12 +408,13 @@ class PoseDeflection:
                 result[name] -= gradient[:, :, 0, index]
         for name in shared.weights:
             change = shared.weight_derivative(deflected.machine, q, name)
-            result[name] += (np.swapaxes(deflected.unit, -1, -2) @ change[..., None])[..., 0]
+            result[name] += (np.swapaxes(deflected.unit_displacement, -1, -2) @ change[..., None])[
+                ..., 0
+            ]
         if len(shared.parts):
             for name in sorted(shared.members):
                 if shared.mechanism.parameters[name].unit == "1/K":
                     change = shared.expansion_derivative(deflected, name)
-                    result[name] += (deflected.thermal @ (change * deflected.rises)[..., None])[
-                        ..., 0
-                    ]
+                    thermal_strains = (change * deflected.temperature_rises)[..., None]
+                    result[name] += (deflected.thermal_displacement @ thermal_strains)[..., 0]
         return result

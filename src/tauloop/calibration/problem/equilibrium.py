@@ -1,9 +1,10 @@
-"""Static equilibrium equations of a pose, for machines that hang freely.
+"""Static equilibrium equations of a pose, for underconstrained machines that hang freely.
 
 Such a machine has more degrees of freedom than actuators; weight and springs determine the rest of
-its pose. With all actuators held, velocities satisfy J v = 0 with J = (K; A), where K belongs to
-the loops and A to the leading encoders. A machine at rest is in equilibrium if loops and actuators
-support all forces tau(q) of weight and springs: tau = J^T mu. Velocities are scaled by D, so that
+its pose. With all actuators held, velocities satisfy J v = 0 with J = (K; A), where K is the
+Jacobian of the loop equations and A that of the leading encoders. A machine at rest is in
+equilibrium if the forces J^T mu of loops and actuators support all forces tau(q) of weight and
+springs: tau = J^T mu with multipliers mu. Velocities are scaled by D, so that
 angles count as lengths: J_s = J D^-1, tau_s = D^-1 tau. With
 
     mu = (J_s J_s^T)^-1 J_s tau_s,    r = tau_s - J_s^T mu,
@@ -63,14 +64,15 @@ def equilibrium_of(assembly: Assembly, loop_rows: Sequence[int]) -> Equilibrium:
         InputError: the actuators leave no degree of freedom open, or no force acts at the
             reference pose.
     """
-    shape, length = assembly.topology, assembly.mechanism.characteristic_length
-    count = shape.n_v - len(loop_rows) - len(assembly.leading)
+    topology = assembly.topology
+    length = assembly.mechanism.characteristic_length
+    count = topology.n_v - len(loop_rows) - len(assembly.leading)
     where = "equilibrium"
     if count <= 0:
         problem = "the actuators leave no degree of freedom open, so the pose does not depend on the weight"
         remedy = "omit the option, because encoders and loops determine the pose"
         raise InputError.of(where, problem, remedy)
-    motion = symbolic_motion(shape, nominal(assembly.mechanism), is_moving=False)
+    motion = symbolic_motion(topology, nominal(assembly.mechanism), is_moving=False)
     J, tau = _scaled(assembly, motion, loop_rows)
     values = ca.Function("balance", [motion.q], [ca.densify(J), ca.densify(tau)])(assembly.q)
     J_value, tau_value = (np.array(ca.DM(value).full()) for value in values)
@@ -105,7 +107,8 @@ def cable_tensions(
     """
     J, tau = _scaled(assembly, motion, loop_rows)
     multipliers = _multipliers(J, tau)
-    elements, mechanism = assembly.loops.elements, assembly.mechanism
+    elements = assembly.loops.elements
+    mechanism = assembly.mechanism
     cable_rods = {rod.name for rod in mechanism.rods if rod.tension is not None}
     row_of_cable = {
         elements[row]: k for k, row in enumerate(loop_rows) if elements[row] in cable_rods
@@ -126,12 +129,14 @@ def _scaled(
     assembly: Assembly, motion: TreeMotion, loop_rows: Sequence[int]
 ) -> tuple[ca.SX, ca.SX]:
     """Return J_s (r, n_v) of loops and leading encoders, and tau_s (n_v,), N, at a pose at rest."""
-    mechanism, shape, q = assembly.mechanism, assembly.topology, motion.q
+    mechanism = assembly.mechanism
+    topology = assembly.topology
+    q = motion.q
     equations = closure(mechanism, motion)
     phi, _, _ = stacked(tuple(equations[i] for i in loop_rows))
-    K = ca.jacobian(phi, q) @ coordinate_rates(shape, q)
-    A = transmission(mechanism, shape, motion.values)
-    parameters = dynamic_parameters(mechanism, shape)
+    K = ca.jacobian(phi, q) @ coordinate_rates(topology, q)
+    A = transmission(mechanism, topology, motion.values)
+    parameters = dynamic_parameters(mechanism, topology)
     pi = ca.vertcat(
         *(ca.SX(motion.values.scalar(parameter.expression)) for parameter in parameters)
     )
@@ -142,8 +147,8 @@ def _scaled(
 
 def velocity_scale(assembly: Assembly) -> np.ndarray:
     """Return the diagonal (n_v,) of D^-1: 1 for lengths, 1/(characteristic length) for angles."""
-    shape, length = assembly.topology, assembly.mechanism.characteristic_length
-    return np.where(np.array(shape.angular, dtype=bool), 1.0 / length, 1.0)
+    length = assembly.mechanism.characteristic_length
+    return np.where(np.array(assembly.topology.angular, dtype=bool), 1.0 / length, 1.0)
 
 
 def least_stiffness(
@@ -151,9 +156,10 @@ def least_stiffness(
 ) -> np.ndarray:
     """Return the smallest eigenvalue (N,) of the stiffness, divided by weight per length.
 
-    H is the stiffness against motions with held actuators. It is positive definite if the machine
-    hangs in a stable equilibrium. With directions Z of J_s Z = 0 and the chosen rows R, the
-    derivatives of the equations are (L/F) R Z H Z^T.
+    H is the stiffness against motions with held actuators. The machine hangs in a stable
+    equilibrium if H is positive definite. Let Z (n_v, k) be an orthonormal basis of J_s Z = 0, let
+    R select the rows of `equilibrium`, and let L and F be its length and force. Then the
+    derivatives of the equations are (L/F) R Z H Z^T. The result belongs to (L/F) H.
 
     Args:
         assembly: the machine.

@@ -79,7 +79,7 @@ def elastic_machine(mechanism: Mechanism, series: Sequence[Series]) -> ElasticMa
     parts = {name: _parts_of(name, expansions, problems) for name in thermometers}
     InputError.raise_if_any(problems)
     names = tuple(dict.fromkeys(part for group in parts.values() for part in group))
-    InputError.raise_if_any(_prevented(mechanism, built, names))
+    InputError.raise_if_any(_prevented_expansions(mechanism, built, names))
     return ElasticMachine(
         elastic=elastic_parameters(mechanism, built.laws) if has_loads else (),
         expansions=expansions,
@@ -95,16 +95,16 @@ def _parts_of(
     if not parts:
         remedy = suggestion(name, expansions) or f"choose among {listing(expansions, 20)}"
         what = "is not a part that can expand"
-        problems.add(f"temperature.{name}", what, f"{remedy}; or remove this column")
-    without = [part for part in parts if expansions[part] is None]
-    if parts and len(without) == len(parts):
-        what = f"{listing(without)} has no coefficient of expansion"
+        problems.add(f"temperature.{name}", what, f"{remedy}, or remove this column")
+    missing = [part for part in parts if expansions[part] is None]
+    if parts and len(missing) == len(parts):
+        what = f"{listing(missing)} has no coefficient of thermal expansion"
         remedy = "give its section or material an `expansion`, or remove this column"
         problems.add(f"temperature.{name}", what, remedy)
     return tuple(part for part in parts if expansions[part] is not None)
 
 
-def _prevented(
+def _prevented_expansions(
     mechanism: Mechanism, built: MachineStructure, names: tuple[str, ...]
 ) -> list[Problem]:
     """Return a problem for each part whose expansion is prevented by rigid parts."""
@@ -132,21 +132,25 @@ def require_load_columns(
     """
     if not any(parameter.group == "elasticity" for parameter in mechanism.parameters):
         return
-    built_elastic, expansions = _known_names(mechanism)
+    elastic_names, expansions = _known_names(mechanism)
     problems = Problems()
-    with_loads = set() if machine is None else set(machine.elastic)
-    heated = set() if machine is None else {p for group in machine.parts.values() for p in group}
+    loaded_names = set() if machine is None else set(machine.elastic)
+    heated_parts = (
+        set() if machine is None else {p for group in machine.parts.values() for p in group}
+    )
     for unknown in unknowns:
         members = set(unknown.members)
-        if members & built_elastic and not members & with_loads and not with_loads:
+        if members & elastic_names and not loaded_names:
             what = "is a stiffness or compliance, but no series has load columns: it is not identifiable"
             remedy = (
                 "measure under known loads (columns load.fx ... load.mz), or do not estimate it"
             )
             problems.add(unknown.name, what, remedy)
         parts = {part for name in members for part in expansions.get(name, ())}
-        if parts and not parts & heated:
-            what = f"is the expansion of {listing(parts)}, whose temperature is not measured"
+        if parts and not parts & heated_parts:
+            what = (
+                f"is the thermal expansion of {listing(parts)}, whose temperature is not measured"
+            )
             remedy = f"add columns such as temperature.{min(parts)} [K], or do not estimate it"
             problems.add(unknown.name, what, remedy)
     InputError.raise_if_any(problems)
@@ -160,8 +164,8 @@ def _known_names(mechanism: Mechanism) -> tuple[set[str], dict[str, tuple[str, .
     except (InputError, AssemblyError):
         return set(), {}
     elastic = set(elastic_parameters(mechanism, built.laws))
-    stated = stated_expansions(mechanism, built)
-    changed: dict[str, tuple[str, ...]] = {}
+    expansions = stated_expansions(mechanism, built)
+    affected_parts: dict[str, tuple[str, ...]] = {}
     for parameter in mechanism.parameters:
         if parameter.unit != "1/K":
             continue
@@ -169,10 +173,10 @@ def _known_names(mechanism: Mechanism) -> tuple[set[str], dict[str, tuple[str, .
         changed_expansions = stated_expansions(
             with_any_values(mechanism, {name: 2.0 * parameter.value}), built
         )
-        changed[name] = tuple(
-            part for part, value in changed_expansions.items() if value != stated[part]
+        affected_parts[name] = tuple(
+            part for part, value in changed_expansions.items() if value != expansions[part]
         )
-    return elastic, changed
+    return elastic, affected_parts
 
 
 def with_any_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:

@@ -35,7 +35,8 @@ class Elimination:
     """Constant combinations of the equations of every pose, computed once at the start values.
 
     Attributes:
-        hard, soft: indices of the equations.
+        hard: indices of the equations that determine coordinates.
+        soft: indices of the other equations.
         closing: combinations (N, k, n_soft) of soft equations that determine the coordinates left
             open by the hard equations.
         whitening: combinations (N, r, n_soft) of soft equations that give the residuals, with unit
@@ -92,7 +93,8 @@ class MeasuredPose:
             consecutive rows.
         scale: (m n_v,) unit displacement of every velocity of the poses of a reading: the
             characteristic length, or one radian.
-        deflection: motion of the tool due to loads and heat; None for a rigid machine.
+        deflection: displacement of the tool due to loads and temperatures; None for a rigid
+            machine.
         twist: deflections (N m, 6) at the start values; no columns for a rigid machine.
     """
 
@@ -109,7 +111,7 @@ class MeasuredPose:
 
     @property
     def n_equations(self) -> tuple[int, int, int, int]:
-        """Numbers of equations of a reading: loops, leading encoders, errors, spare encoders."""
+        """Numbers of equations: loops, leading encoders, errors, redundant encoders."""
         return self.functions.sizes
 
     @property
@@ -156,14 +158,14 @@ class MeasuredPose:
                 that they change with the coordinates.
         """
         n = len(self.series)
-        f, columns = self.functions.equations(self._given(x, q, encoders, twist), n)
+        f, columns = self.functions.equations(self._function_inputs(x, q, encoders, twist), n)
         return f, columns.reshape(n, self.n_v, -1).transpose(0, 2, 1)
 
     def points(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Return the instrument's targets (N m, 3) in the base frame, m."""
         return self.functions.target([q, np.broadcast_to(x, (len(q), len(x)))], len(q))[0]
 
-    def _given(
+    def _function_inputs(
         self,
         x: np.ndarray,
         q: np.ndarray,
@@ -188,7 +190,7 @@ class MeasuredPose:
         """Return the derivatives (N, n_eq, 6 m) of all equations with respect to deflections."""
         n, by_twist = len(self.series), self.functions.by_twist
         assert by_twist is not None
-        (columns,) = by_twist(self._given(x, state.q, None, state.twist), n)
+        (columns,) = by_twist(self._function_inputs(x, state.q, None, state.twist), n)
         return columns.reshape(n, 6 * self.poses, -1).transpose(0, 2, 1)
 
     def state(self, x: np.ndarray, q: np.ndarray) -> MeasuredPoseState:
@@ -199,50 +201,50 @@ class MeasuredPose:
         """
         elimination = self.elimination
         twist = self.twist
-        q, f, rates = self._closed(x, q, twist)
+        q, f, f_v = self._solve_coordinates(x, q, twist)
         if self.deflection is not None:
             twist = self.deflection.twist(x, q)
             if elimination.closing.shape[1]:
-                q, f, rates = self._closed(x, q, twist)
+                q, f, f_v = self._solve_coordinates(x, q, twist)
                 twist = self.deflection.twist(x, q)
-            f, rates = self.evaluate(x, q, twist=twist)
-        F, F_v = coordinate_equations(f, rates, elimination)
+            f, f_v = self.evaluate(x, q, twist=twist)
+        F, F_v = coordinate_equations(f, f_v, elimination)
         loops, encoders, errors, _ = self.n_equations
         first = loops + encoders
         is_closed = self._distance_to_zero(F, F_v).max(axis=1, initial=0.0) < REACHED_TOLERANCE
         is_known = np.isfinite(twist).reshape(len(self.series), -1).all(axis=1)
         return MeasuredPoseState(
             q=q,
-            rates=rates,
+            rates=f_v,
             residual=(elimination.whitening @ f[:, elimination.soft, None])[:, :, 0],
             errors=f[:, first : first + errors],
             is_reached=is_closed & is_known,
             twist=twist,
         )
 
-    def _closed(
+    def _solve_coordinates(
         self, x: np.ndarray, q: np.ndarray, twist: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return coordinates by Newton's method at constant deflections, and the equations."""
-        f, rates = self.evaluate(x, q, twist=twist)
-        F, F_v = coordinate_equations(f, rates, self.elimination)
+        """Return the coordinates by Newton's method at constant deflections, with f and f_v."""
+        f, f_v = self.evaluate(x, q, twist=twist)
+        F, F_v = coordinate_equations(f, f_v, self.elimination)
         for _ in range(MAX_NEWTON_STEPS):
             if self._distance_to_zero(F, F_v).max(initial=0.0) < CLOSURE_TOLERANCE:
                 break
             q, length = self.newton_step(q, F, F_v)
-            f, rates = self.evaluate(x, q, twist=twist)
-            F, F_v = coordinate_equations(f, rates, self.elimination)
+            f, f_v = self.evaluate(x, q, twist=twist)
+            F, F_v = coordinate_equations(f, f_v, self.elimination)
             if length < NEWTON_STEP_TOLERANCE:
                 break
-        return q, f, rates
+        return q, f, f_v
 
     def _distance_to_zero(self, F: np.ndarray, F_v: np.ndarray) -> np.ndarray:
         """Return the motion (N, k) that would satisfy each equation F (N, k) separately.
 
         Motions are in characteristic lengths or rad.
         """
-        slopes = np.abs(F_v * self.scale).max(axis=2, initial=0.0)
-        return np.asarray(np.abs(F) / np.maximum(slopes, 1e-300))
+        derivatives = np.abs(F_v * self.scale).max(axis=2, initial=0.0)
+        return np.asarray(np.abs(F) / np.maximum(derivatives, 1e-300))
 
     def newton_step(
         self, q: np.ndarray, F: np.ndarray, F_v: np.ndarray
@@ -260,26 +262,30 @@ class MeasuredPose:
         step = solve_stacked(F_v, F[:, :, None])[:, :, 0]
         length = np.abs(step / self.scale).max(axis=1, initial=0.0)
         step *= np.minimum(1.0, MAX_STEP_LENGTH / np.maximum(length, 1e-300))[:, None]
-        stepped = integrate(self.topology, q, -step.reshape(len(q), -1))
-        return stepped, float(length.max(initial=0.0))
+        next_q = integrate(self.topology, q, -step.reshape(len(q), -1))
+        return next_q, float(length.max(initial=0.0))
 
     def encoder_columns(self, state: MeasuredPoseState) -> np.ndarray:
         """Return the derivatives (N, r, n_u) of whitened residuals by constant encoder errors."""
         elimination = self.elimination
         loops, encoders, errors, _ = self.n_equations
-        leading, count = len(self.leading), self.series.encoders.shape[1]
-        spares = count - leading
+        count = self.series.encoders.shape[1]
+        n_leading = len(self.leading)
+        n_redundant = count - n_leading
         equations = np.zeros((state.rates.shape[1], count))
-        equations[loops : loops + encoders, :leading] = np.tile(-np.eye(leading), (self.poses, 1))
-        equations[loops + encoders + errors :, leading:] = np.tile(-np.eye(spares), (self.poses, 1))
+        equations[loops : loops + encoders, :n_leading] = np.tile(
+            -np.eye(n_leading), (self.poses, 1)
+        )
+        first_redundant = loops + encoders + errors
+        equations[first_redundant:, n_leading:] = np.tile(-np.eye(n_redundant), (self.poses, 1))
         n_hard = len(elimination.hard)
         hard = np.broadcast_to(equations[elimination.hard], (len(self.series), n_hard, count))
         soft = equations[elimination.soft]
         F = np.concatenate([hard, elimination.closing @ soft], axis=1)
         F_v = _select_rows(state.rates, elimination)
         displacement = -solve_stacked(F_v, F)
-        soft_rates = state.rates[:, elimination.soft]
-        columns = elimination.whitening @ (soft + soft_rates @ displacement)
+        soft_f_v = state.rates[:, elimination.soft]
+        columns = elimination.whitening @ (soft + soft_f_v @ displacement)
         order = np.argsort([*self.leading, *(i for i in range(count) if i not in self.leading)])
         return np.asarray(columns[:, :, order])
 
@@ -290,7 +296,9 @@ class MeasuredPose:
             Derivatives (N, r, n) of the whitened residuals, and (N m, n_v, n) of the coordinates.
         """
         n, elimination = len(self.series), self.elimination
-        (columns,) = self.functions.sensitivity(self._given(x, state.q, None, state.twist), n)
+        (columns,) = self.functions.sensitivity(
+            self._function_inputs(x, state.q, None, state.twist), n
+        )
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
         if self.deflection is not None:
             twist_x = self.deflection.by_unknowns(x, state.q).reshape(n, -1, len(x))
@@ -298,23 +306,23 @@ class MeasuredPose:
         F_x = _select_rows(f_x, elimination)
         F_v = _select_rows(state.rates, elimination)
         q_x = -solve_stacked(F_v, F_x)
-        soft_rates = state.rates[:, elimination.soft]
-        residuals = elimination.whitening @ (f_x[:, elimination.soft] + soft_rates @ q_x)
+        soft_f_v = state.rates[:, elimination.soft]
+        residuals = elimination.whitening @ (f_x[:, elimination.soft] + soft_f_v @ q_x)
         return np.asarray(residuals), q_x.reshape(len(state.q), -1, len(x))
 
 
 def coordinate_equations(
-    f: np.ndarray, rates: np.ndarray, elimination: Elimination
+    f: np.ndarray, f_v: np.ndarray, elimination: Elimination
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the equations that determine the coordinates, and their velocity derivatives.
 
     These are the hard equations and the closing combinations of the soft equations.
     """
     if not elimination.closing.shape[1]:
-        return f[:, elimination.hard], rates[:, elimination.hard]
+        return f[:, elimination.hard], f_v[:, elimination.hard]
     closing = (elimination.closing @ f[:, elimination.soft, None])[:, :, 0]
     F = np.concatenate([f[:, elimination.hard], closing], axis=1)
-    return F, _select_rows(rates, elimination)
+    return F, _select_rows(f_v, elimination)
 
 
 def _select_rows(derivatives: np.ndarray, elimination: Elimination) -> np.ndarray:
@@ -326,7 +334,8 @@ def _select_rows(derivatives: np.ndarray, elimination: Elimination) -> np.ndarra
 def solve_stacked(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Solve stacked linear systems A (N, m, n), b (N, m, k).
 
-    The solution of systems that are not square or not regular is the one with minimum norm.
+    For systems that are not square or not regular, it is the least-squares solution of minimum
+    norm; rows with NaN or infinity then count as zero.
 
     Returns:
         Solutions x (N, n, k).

@@ -40,7 +40,8 @@ class CalibrationContext:
         evaluator: how functions are evaluated: interpreted or compiled.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
-        deflection: motion of the tool due to loads and heat; None for a rigid machine.
+        deflection: displacement of the tool due to loads and temperatures; None for a rigid
+            machine.
     """
 
     assembly: Assembly
@@ -86,7 +87,8 @@ def symbolic_pose(
         x: symbols of the corrections, shared with other poses; None for new symbols.
         twist: symbols (6,) of the tool's deflection; None for a rigid machine.
     """
-    mechanism, shape = context.assembly.mechanism, context.assembly.topology
+    mechanism = context.assembly.mechanism
+    topology = context.assembly.topology
     x = ca.SX.sym("x", len(context.unknowns)) if x is None else x
     target = zip("xyz", ORIGIN, strict=True)
     nuisances: dict[str, Any] = {
@@ -101,10 +103,10 @@ def symbolic_pose(
             else:
                 leaves[member] = mechanism.parameters[member].value + x[i]
     values: Values = nominal(mechanism, leaves)
-    motion = symbolic_motion(shape, values, is_moving=False)
+    motion = symbolic_motion(topology, values, is_moving=False)
     scene = Scene(
         mechanism=mechanism,
-        topology=shape,
+        topology=topology,
         values=values,
         motion=motion,
         nuisances=nuisances,
@@ -118,12 +120,12 @@ class MeasuredPoseFunctions:
     """The functions of one instrument at the poses of a machine.
 
     Attributes:
-        equations: (q, x, p, y, d) -> all equations and their velocity derivatives, with encoder
-            readings p, instrument readings y, and deflections d of the tool; rigid machines have no
-            d.
+        equations: (q, x, p, y, d) -> all equations and their velocity derivatives. q are
+            coordinates, x corrections of the unknowns, p encoder readings, y instrument readings
+            and d deflections of the tool (omitted for a rigid machine).
         sensitivity: (q, x, p, y, d) -> derivatives of all equations with respect to the unknowns.
         target: (q, x) -> point (3,) in the base frame that the instrument measures, m.
-        sizes: numbers of (loops, leading encoders, errors, spare encoders); equations of
+        sizes: numbers of (loops, leading encoders, errors, redundant encoders); equations of
             equilibrium count as loops.
         cables: names of the cables that hold a machine at equilibrium.
         tensions: (q, x) -> tensions of these cables, N; None if there are no cables.
@@ -144,7 +146,7 @@ class PoseFunction:
     """A function for batches of samples; the evaluator decides whether it is compiled."""
 
     def __init__(self, function: ca.Function, evaluator: Evaluator, samples: int) -> None:
-        """Store the function; compile it if the evaluator wants that for this number of samples."""
+        """Store the function; compile it if the evaluator chooses to for this number of samples."""
         self._interpreted = BatchFunction(function)
         self._inputs = tuple(function.name_in())
         self._outputs = tuple(function.name_out())
@@ -186,7 +188,7 @@ def measured_pose_functions(
     p = ca.SX.sym("p", len(assembly.mechanism.actuators), len(poses))
     y = ca.SX.sym("y", len(instrument.columns))
     rows = independent_rows(assembly)
-    phi = ca.vertcat(*(_closing(context, pose.scene, rows) for pose in poses))
+    phi = ca.vertcat(*(_closure_equations(context, pose.scene, rows) for pose in poses))
     misfits = [
         _encoder_misfits(assembly, pose.scene, pose.q, p[:, k]) for k, pose in enumerate(poses)
     ]
@@ -198,18 +200,19 @@ def measured_pose_functions(
     f = ca.densify(ca.vertcat(phi, leading, error, spare))
     f_v = ca.horzcat(*(pose.rates(f) for pose in poses))
     f_x = ca.jacobian(f, x)
-    inputs, names = [q, x, ca.vec(p), y], ["q", "x", "p", "y"]
+    inputs = [q, x, ca.vec(p), y]
+    names = ["q", "x", "p", "y"]
     if is_deflected:
-        inputs, names = [*inputs, d], [*names, "d"]
+        inputs.append(d)
+        names.append("d")
     rigid_target = ca.densify(replace(first.scene, twist=None).target(instrument.name))
-    symbolic_functions = (
-        ca.Function("equations", inputs, [f, ca.densify(ca.vec(f_v))], names, ["f", "f_v"]),
-        ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"]),
-        ca.Function("target", [first.q, x], [rigid_target], ["q", "x"], ["target"]),
-    )
-    equations, sensitivity, target = (
-        PoseFunction(function, context.evaluator, samples) for function in symbolic_functions
-    )
+    f_and_f_v = [f, ca.densify(ca.vec(f_v))]
+    function = ca.Function("equations", inputs, f_and_f_v, names, ["f", "f_v"])
+    equations = PoseFunction(function, context.evaluator, samples)
+    function = ca.Function("sensitivity", inputs, [ca.densify(ca.vec(f_x))], names, ["f_x"])
+    sensitivity = PoseFunction(function, context.evaluator, samples)
+    function = ca.Function("target", [first.q, x], [rigid_target], ["q", "x"], ["target"])
+    target = PoseFunction(function, context.evaluator, samples)
     by_twist = None
     if is_deflected:
         f_d = ca.densify(ca.vec(ca.jacobian(f, d)))
@@ -218,8 +221,10 @@ def measured_pose_functions(
     cables: tuple[str, ...] = ()
     tensions = None
     if context.equilibrium is not None:
-        cables, pull = cable_tensions(assembly, first.scene.motion, rows)
-        function = ca.Function("tensions", [first.q, x], [pull], ["q", "x"], ["tensions"])
+        cables, tension_expressions = cable_tensions(assembly, first.scene.motion, rows)
+        function = ca.Function(
+            "tensions", [first.q, x], [tension_expressions], ["q", "x"], ["tensions"]
+        )
         tensions = PoseFunction(function, context.evaluator, samples) if cables else None
     return MeasuredPoseFunctions(
         cables=cables,
@@ -232,7 +237,7 @@ def measured_pose_functions(
     )
 
 
-def _closing(context: CalibrationContext, scene: Scene, rows: Sequence[int]) -> ca.SX:
+def _closure_equations(context: CalibrationContext, scene: Scene, rows: Sequence[int]) -> ca.SX:
     """Return some loop equations at a pose, then the equations of equilibrium if there are any."""
     equations = closure(context.assembly.mechanism, scene.motion)
     phi, _, _ = stacked(tuple(equations[i] for i in rows))
@@ -245,9 +250,10 @@ def _closing(context: CalibrationContext, scene: Scene, rows: Sequence[int]) -> 
 
 def _encoder_misfits(assembly: Assembly, scene: Scene, q: ca.SX, p: ca.SX) -> ca.SX:
     """Return actuator positions (n_u,) at coordinates q minus the positions from the encoders."""
-    mechanism, shape = assembly.mechanism, assembly.topology
-    A = transmission(mechanism, shape, scene.values)
-    scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in shape.q_of_v))
+    mechanism = assembly.mechanism
+    topology = assembly.topology
+    A = transmission(mechanism, topology, scene.values)
+    scalars = ca.vertcat(*(q[j] if j >= 0 else 0 for j in topology.q_of_v))
     motors = [actuator.name for actuator in mechanism.actuators]
     scale = ca.vertcat(*(scene.nuisances[f"encoder.{name}.scale"] for name in motors))
     offset = ca.vertcat(*(scene.nuisances[f"encoder.{name}.offset"] for name in motors))

@@ -1,4 +1,4 @@
-"""Readings that a machine predicts, with deflection and heat."""
+"""Readings that a machine predicts, with elastic and thermal deflection."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tauloop.model.model import MachineSource
 def predicted_readings(machine: MachineSource, series: Series) -> np.ndarray:
     """Return the readings (N, n_columns), SI, that a machine predicts at the encoders of a series.
 
-    With loads or temperatures, the deflection due to loads and weight and the motion due to heat
-    are added to the rigid pose. Parameters of the instrument have their start values. The readings
-    of the series are not used.
+    With loads or temperatures, the elastic deflection due to loads and weight and the thermal
+    deflection are added to the rigid pose. Parameters of the instrument have their start values.
+    The readings of the series are not used.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -39,11 +39,11 @@ def predicted_readings(machine: MachineSource, series: Series) -> np.ndarray:
         (1, 3)
     """
     columns = series.instrument.columns
-    zero = np.zeros((len(series), len(columns)))
-    zero[:, [name == "qw" for name, _ in columns]] = 1.0
+    zero_readings = np.zeros((len(series), len(columns)))
+    zero_readings[:, [name == "qw" for name, _ in columns]] = 1.0
     nuisance = series.instrument.nuisances()[0].name
     problem = calibration_problem(
-        mechanism_of(machine), [replace(series, readings=zero)], [nuisance]
+        mechanism_of(machine), [replace(series, readings=zero_readings)], [nuisance]
     )
     (state,) = problem.evaluate(np.zeros(1)).states
     return series.instrument.readings_at(state.errors)

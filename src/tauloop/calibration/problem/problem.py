@@ -2,9 +2,12 @@
 
 Every pose has unknown coordinates q of the extended space. Its equations are
 
-    phi(q, theta) = 0            loops, and equilibrium of a machine that hangs freely
-    (`equilibrium`) A q - (s p + o) = 0          encoders with scale s and offset o; redundant
-    encoders are soft h(q, theta) - y = 0          the instrument
+    phi(q, theta) = 0           loops
+    A q - (s p + o) = 0         encoders with readings p, scale s and offset o
+    h(q, theta) - y = 0         errors of an instrument with reading y
+
+with the parameters theta. For a machine that hangs freely, phi also contains static equilibrium
+(see `equilibrium`). Encoders of redundant drives are always soft equations.
 
 Two definitions of the residuals are available: `ForwardKinematics` and `LoopEquations`. In both,
 *hard* equations determine the coordinates, and the *soft* equations are residuals. Hard equations
@@ -132,7 +135,8 @@ class CalibrationProblem(ReprMixin):
         free: indices of the unknowns that are estimated; the others have their start values.
         equilibrium: static equilibrium equations of every pose; None if the machine does not hang
             freely.
-        deflection: motion of the tool due to loads and heat; None for a rigid machine.
+        deflection: displacement of the tool due to loads and temperatures; None for a rigid
+            machine.
     """
 
     mechanism: Mechanism
@@ -170,12 +174,12 @@ class CalibrationProblem(ReprMixin):
 
     @property
     def n_poses(self) -> int:
-        """Number of poses of all series together."""
+        """Number of readings of all series together; most instruments read one pose at a time."""
         return sum(len(measured_pose.series) for measured_pose in self.measured_poses)
 
     @cached_property
     def pose_of_row(self) -> np.ndarray:
-        """Index of the pose (counted over all series) of every residual (R,)."""
+        """Index of the reading (counted over all series) of every residual (R,)."""
         rows_per_pose = np.repeat(
             [item.n_rows for item in self.measured_poses],
             [len(item.series) for item in self.measured_poses],
@@ -242,7 +246,8 @@ class CalibrationProblem(ReprMixin):
         )
 
     def _sensitivities(self, evaluation: Evaluation) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        x, free = self.whole(evaluation.correction), list(self.free)
+        x = self.whole(evaluation.correction)
+        free = list(self.free)
         derivatives = [
             measured_pose.jacobian(x, state)
             for measured_pose, state in zip(self.measured_poses, evaluation.states, strict=True)
@@ -255,13 +260,14 @@ class CalibrationProblem(ReprMixin):
         Raises:
             InputError: a name is not among the unknowns.
         """
-        wanted, known = list(names), [unknown.name for unknown in self.unknowns]
-        InputError.raise_if_any(unknown_names(wanted, known, "is not among the unknowns"))
-        chosen = replace(self, free=tuple(known.index(name) for name in wanted))
+        selected = list(names)
+        known = [unknown.name for unknown in self.unknowns]
+        InputError.raise_if_any(unknown_names(selected, known, "is not among the unknowns"))
+        problem = replace(self, free=tuple(known.index(name) for name in selected))
         # Reuse the cached functions, which take seconds to build.
         if "_forward" in self.__dict__:
-            chosen.__dict__["_forward"] = replace(self._forward, free=chosen.free)
-        return chosen
+            problem.__dict__["_forward"] = replace(self._forward, free=problem.free)
+        return problem
 
     def bounded(self, bounds: Mapping[str, Bounds]) -> CalibrationProblem:
         """Return the same problem with bounds on values of unknowns (by name or pattern), SI.
@@ -272,17 +278,19 @@ class CalibrationProblem(ReprMixin):
         return replace(self, unknowns=bounded(self.unknowns, bounds)) if bounds else self
 
     def take(self, poses: np.ndarray) -> CalibrationProblem:
-        """Return the same problem on a subset of the poses.
+        """Return the same problem on a subset of the readings.
 
         Args:
-            poses: indices into the poses of all series, series by series; an index may be repeated.
+            poses: indices into the readings of all series, series by series; an index may be
+                repeated.
         """
         poses = np.arange(self.n_poses)[poses]
-        first, measured_poses = 0, []
+        measured_poses = []
+        first = 0
         for measured_pose in self.measured_poses:
-            inside = poses[(poses >= first) & (poses < first + len(measured_pose.series))] - first
-            if len(inside):
-                measured_poses.append(measured_pose.take(inside))
+            indices = poses[(poses >= first) & (poses < first + len(measured_pose.series))] - first
+            if len(indices):
+                measured_poses.append(measured_pose.take(indices))
             first += len(measured_pose.series)
         return replace(self, measured_poses=tuple(measured_poses))
 
@@ -363,7 +371,7 @@ def calibration_problem(
             the machine, nuisance parameters of instruments (``tracker.frame.*``) and
             ``encoder.ACTUATOR.scale`` or ``.offset``.
         residuals: `ForwardKinematics()` or `LoopEquations()`.
-        tolerances: usual sizes of corrections, and priors.
+        tolerances: expected magnitudes of corrections, and priors.
         encoder_noise: standard deviation of encoders, m or rad; propagated into the weights.
         bounds: minimum and maximum values of unknowns by name or pattern, SI, in addition to those
             of the machine file.
@@ -376,7 +384,7 @@ def calibration_problem(
         The unknowns with the residual functions of all series.
 
     Raises:
-        InputError: wrong names or shapes.
+        InputError: names are unknown, or arrays have wrong shapes.
         PoseError: poses are out of reach with the nominal geometry; lists them.
         AssemblyError: the nominal machine does not assemble.
     """
@@ -386,14 +394,14 @@ def calibration_problem(
     assembly = lock_spins(assemble(loops(mechanism)), DEFAULT_LOCKS)
     if any(joint not in mechanism.joints for joint in assembly.mechanism.joints):
         mechanism = assembly.mechanism
-    shape = assembly.topology
+    topology = assembly.topology
     _require_encoders(series, mechanism)
-    require_instruments([s.instrument for s in series], mechanism, shape)
+    require_instruments([s.instrument for s in series], mechanism, topology)
     encoders = encoder_nuisances(mechanism, assembly)
     nuisances = {n.name: n for s in series for n in s.instrument.nuisances()}
     all_nuisances = (*nuisances.values(), *encoders, *thermometer_nuisances(series))
     machine = elastic_machine(mechanism, series)
-    _require_held(machine, equilibrium=equilibrium)
+    _reject_loads_at_equilibrium(machine, equilibrium=equilibrium)
     unknowns = select_unknowns(
         mechanism,
         all_nuisances,
@@ -429,11 +437,11 @@ def calibration_problem(
     )
 
 
-def _require_held(machine: ElasticMachine | None, *, equilibrium: bool) -> None:
+def _reject_loads_at_equilibrium(machine: ElasticMachine | None, *, equilibrium: bool) -> None:
     """Reject loads and temperatures of a machine that hangs freely."""
     if machine is None or not equilibrium:
         return
-    what = "the machine hangs freely, but loads and temperatures need a pose held by actuators"
+    what = "the machine hangs freely, but loads and temperatures need a pose that the actuators determine"
     raise InputError.of("equilibrium", what, "omit either this option or these columns")
 
 
@@ -501,10 +509,10 @@ def _deviations(assembly: Assembly, encoder_noise: float) -> np.ndarray:
 
 def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisance, ...]:
     """Return the scale and offset of every encoder: position = scale * reading + offset."""
-    shape = assembly.topology
+    topology = assembly.topology
     result: list[Nuisance] = []
     for actuator in mechanism.actuators:
-        unit = "rad" if shape.motor_turns(actuator) else "m"
+        unit = "rad" if topology.motor_turns(actuator) else "m"
         result.append(Nuisance(name=f"encoder.{actuator.name}.scale", value=1.0, unit="1"))
         result.append(Nuisance(name=f"encoder.{actuator.name}.offset", value=0.0, unit=unit))
     return tuple(result)

@@ -18,8 +18,8 @@ class ResidualKind(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the indices of the hard and of the soft equations.
 
-        Equations are in the order: loops, leading encoders, errors, spare encoders. Hard equations
-        determine the coordinates, soft equations are residuals.
+        Equations are in the order: loops, leading encoders, errors, spare (redundant) encoders.
+        Hard equations determine the coordinates, soft equations are residuals.
         """
 
 
@@ -51,10 +51,10 @@ class LoopEquations(ResidualKind):
         self, n_loops: int, n_encoders: int, n_errors: int, n_spares: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return leading encoders and instrument as hard equations, and the others as soft ones."""
-        spares = n_loops + n_encoders + n_errors
-        return np.arange(n_loops, spares), np.concatenate(
-            [np.arange(n_loops), np.arange(spares, spares + n_spares)]
-        )
+        first_spare = n_loops + n_encoders + n_errors
+        hard = np.arange(n_loops, first_spare)
+        spares = np.arange(first_spare, first_spare + n_spares)
+        return hard, np.concatenate([np.arange(n_loops), spares])
 
 
 FORWARD_KINEMATICS = ForwardKinematics()

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from tauloop.calibration.measurements.instruments import TYPICAL, Nuisance
+from tauloop.calibration.measurements.instruments import TYPICAL_CORRECTIONS, Nuisance
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import listed
@@ -55,7 +55,7 @@ _DIMENSION_NAMES = {"m": "a length", "rad": "an angle", "1": "a plain number"}
 #: of a rotor. Other parameters must be named in full.
 PICKED_GROUPS = ("geometry", "drive")
 #: Parameters of stiffness and expansion are at least this fraction of their nominal value.
-SMALLEST_SHARE = 1e-2
+MIN_ELASTIC_FRACTION = 1e-2
 #: Maximum number of names listed in the remedy for an unknown name.
 MAX_LISTED_NAMES = 12
 
@@ -83,12 +83,16 @@ class Unknown(Corrected):
         name: name of the parameter, or the name given to several tied parameters.
         members: parameters to which the correction is added.
         unit: SI unit, such as m, rad or 1.
-        tolerance: expected size of the correction, SI. It is the scale of the unknown, the largest
-            standard deviation that counts as observable, and the standard deviation of a prior.
-        has_prior: whether the correction has a prior with mean zero and this standard deviation.
-        is_nuisance: whether it belongs to an instrument or encoder and not to the machine file.
+        tolerance: expected magnitude of the correction, SI. It is the scale of the unknown, the
+            largest standard deviation that counts as observable, and the standard deviation of a
+            prior.
+        has_prior: whether the correction has a prior with mean zero and the tolerance as standard
+            deviation.
+        is_nuisance: whether the unknown belongs to an instrument or encoder and not to the machine
+            file.
         value: start value of the first member, SI.
-        lower, upper: limits of the correction, SI.
+        lower: lower bound of the correction, SI.
+        upper: upper bound of the correction, SI.
     """
 
     value: float
@@ -160,21 +164,23 @@ ELASTIC_UNITS = frozenset({"N/m", "N m/rad", "N"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerances(ReprMixin):
-    """Expected sizes of corrections.
+    """Tolerances: expected magnitudes of corrections.
 
     Attributes:
-        length, angle, ratio: sizes for parameters in m, in rad and without dimension. For other
-            units the size is `ratio` times the value.
-        temperature: size for offsets of thermometers, K.
-        elastic: size for parameters of stiffness and expansion, as a fraction of their value.
-        named: sizes by name or pattern of an unknown, SI; they override all other sizes.
+        length: tolerance of lengths, m.
+        angle: tolerance of angles, rad.
+        ratio: tolerance of dimensionless parameters. For units that are not listed here, the
+            tolerance is `ratio` times the value.
+        temperature: tolerance of thermometer offsets, K.
+        elastic: tolerance of parameters of stiffness and expansion, as a fraction of their value.
+        named: tolerances by name or pattern of an unknown, SI; they override all others.
         priors: patterns of the unknowns whose tolerance is also a prior; ("*",) for all parameters
             of the machine.
     """
 
-    length: float = TYPICAL["m"]
-    angle: float = TYPICAL["rad"]
-    ratio: float = TYPICAL["1"]
+    length: float = TYPICAL_CORRECTIONS["m"]
+    angle: float = TYPICAL_CORRECTIONS["rad"]
+    ratio: float = TYPICAL_CORRECTIONS["1"]
     temperature: float = 1.0
     elastic: float = 0.3
     named: Mapping[str, float] = field(default_factory=dict)
@@ -188,9 +194,10 @@ class Tolerances(ReprMixin):
                 return tolerance
         if is_elastic or unit in ELASTIC_UNITS:
             return self.elastic * (abs(value) or 1.0)
-        sizes = {"m": self.length, "rad": self.angle, "1": self.ratio, "K": self.temperature}
-        usual = sizes.get(unit)
-        return usual if usual is not None else self.ratio * (abs(value) or 1.0)
+        by_unit = {"m": self.length, "rad": self.angle, "1": self.ratio, "K": self.temperature}
+        if unit in by_unit:
+            return by_unit[unit]
+        return self.ratio * (abs(value) or 1.0)
 
 
 def select_unknowns(
@@ -209,7 +216,7 @@ def select_unknowns(
         patterns: names or shell patterns such as ``track*.length``; ``radius=tower*.radius`` ties
             all matches to one unknown with the name on the left, so that they have the same
             correction.
-        tolerances: usual sizes of corrections.
+        tolerances: expected magnitudes of corrections.
         relative: parameters of stiffness and expansion, which patterns select too. Their tolerance
             is relative, and their lower bound is above zero.
 
@@ -256,8 +263,8 @@ def select_unknowns(
         problems.add("parameters", "none is selected", "give at least one name or pattern")
     for item in result:
         if not (np.isfinite(item.tolerance) and item.tolerance > 0):
-            size = f"the tolerance is {item.tolerance:g}"
-            problems.add(item.name, size, "give a size above zero")
+            what = f"the tolerance is {item.tolerance:g}"
+            problems.add(item.name, what, "give a positive tolerance")
     InputError.raise_if_any(problems)
     return tuple(result)
 
@@ -269,7 +276,7 @@ class _SelectableParameters:
     Attributes:
         parameters: independent parameters of the machine, by name.
         nuisances: nuisance parameters, by name.
-        tolerances: usual sizes of corrections.
+        tolerances: expected magnitudes of corrections.
         relative: names of parameters of stiffness and expansion, whose tolerance is relative.
     """
 
@@ -343,8 +350,8 @@ class _SelectableParameters:
     def _lower(self, parameter: Parameter) -> float:
         """Return the lower bound of a parameter's value; above zero for elastic parameters."""
         is_positive = parameter.name in self.relative and parameter.value > 0.0
-        smallest = SMALLEST_SHARE * parameter.value if is_positive else -np.inf
-        return max(smallest, parameter.lower)
+        minimum = MIN_ELASTIC_FRACTION * parameter.value if is_positive else -np.inf
+        return max(minimum, parameter.lower)
 
 
 def _without_conditions(names: list[str]) -> tuple[str, str]:
@@ -389,7 +396,7 @@ def bounded(unknowns: Iterable[Unknown], bounds: Mapping[str, Bounds]) -> tuple[
         if not matches:
             names = [unknown.name for unknown in result]
             remedy = (
-                suggestion(pattern, names) or f"unknowns are {', '.join(names[:MAX_LISTED_NAMES])}"
+                suggestion(pattern, names) or f"choose among {', '.join(names[:MAX_LISTED_NAMES])}"
             )
             problems.add(where, "does not match the name of any unknown", remedy)
         if not low < high:

@@ -68,29 +68,29 @@ def aligned_together(
 
     Raises:
         InputError: an instrument has no frame, or its readings do not determine it (three
-            components at three poses are needed); unknown names of parameters.
+            components at three poses are needed), or a pattern matches no parameter.
         PoseError: poses are out of reach of the nominal geometry.
     """
-    InputError.raise_if_any(_without_frame(series))
+    InputError.raise_if_any(_missing_frames(series))
     names = dict.fromkeys(item.instrument.name for item in series)
     frames = [f"{name}.frame.x" for name in names]
-    probe = calibration_problem(mechanism, series, frames, equilibrium=equilibrium)
-    unknowns = [unknown for patterns in parameter_sets for unknown in _unknowns(probe, patterns)]
-    states = probe.evaluate(np.zeros(len(names))).states
+    problem = calibration_problem(mechanism, series, frames, equilibrium=equilibrium)
+    unknowns = [unknown for patterns in parameter_sets for unknown in _unknowns(problem, patterns)]
+    states = problem.evaluate(np.zeros(len(names))).states
     aligned_series = list(series)
-    for group in _tied(series, unknowns, "frame."):
-        members = [(series[i], probe.measured_poses[i], states[i]) for i in group]
+    for group in _tied_groups(series, unknowns, "frame."):
+        members = [(series[i], problem.measured_poses[i], states[i]) for i in group]
         for i, item in zip(group, _align_frames(members, len(names)), strict=True):
             aligned_series[i] = item
-    for group in _tied(series, unknowns, "target.r"):
+    for group in _tied_groups(series, unknowns, "target.r"):
         poses = [i for i in group if isinstance(series[i].instrument, Pose)]
-        rotated = _rotate_targets([(series[i], aligned_series[i], states[i]) for i in poses])
-        for i, item in zip(poses, rotated, strict=True):
+        rotated_series = _rotate_targets([(series[i], aligned_series[i], states[i]) for i in poses])
+        for i, item in zip(poses, rotated_series, strict=True):
             aligned_series[i] = item
     return tuple(aligned_series)
 
 
-def _without_frame(series: Sequence[Series]) -> Problems:
+def _missing_frames(series: Sequence[Series]) -> Problems:
     """Return a problem for each instrument without a frame."""
     problems = Problems()
     for item in series:
@@ -108,16 +108,21 @@ def _unknowns(problem: CalibrationProblem, patterns: Iterable[str]) -> tuple[Unk
     patterns = list(patterns)
     if not patterns:
         return ()
-    of_instruments = {
+    instrument_nuisances = {
         n.name: n
         for measured_pose in problem.measured_poses
         for n in measured_pose.series.instrument.nuisances()
     }
-    nuisances = (*of_instruments.values(), *encoder_nuisances(problem.mechanism, problem.assembly))
+    nuisances = (
+        *instrument_nuisances.values(),
+        *encoder_nuisances(problem.mechanism, problem.assembly),
+    )
     return select_unknowns(problem.mechanism, nuisances, patterns, Tolerances())
 
 
-def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], prefix: str) -> list[list[int]]:
+def _tied_groups(
+    series: Sequence[Series], unknowns: Iterable[Unknown], prefix: str
+) -> list[list[int]]:
     """Return groups of series (indices) that share an instrument or a tied parameter.
 
     Args:
@@ -128,13 +133,13 @@ def _tied(series: Sequence[Series], unknowns: Iterable[Unknown], prefix: str) ->
     names = [item.instrument.name for item in series]
     group_of = {name: name for name in names}
     for unknown in unknowns:
-        tied = [name for name in group_of if _has_member(unknown, f"{name}.{prefix}")]
-        joined = {group_of[name] for name in tied}
-        if len(joined) > 1:
-            first = group_of[tied[0]]
-            group_of = {
-                name: first if group in joined else group for name, group in group_of.items()
-            }
+        tied_names = [name for name in group_of if _has_member(unknown, f"{name}.{prefix}")]
+        tied_groups = {group_of[name] for name in tied_names}
+        if len(tied_groups) > 1:
+            first = group_of[tied_names[0]]
+            for name, group in group_of.items():
+                if group in tied_groups:
+                    group_of[name] = first
     groups: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         groups.setdefault(group_of[name], []).append(i)
@@ -158,11 +163,12 @@ def _align_frames(
         members: series with their functions and nominal poses.
         count: number of unknowns of these functions.
     """
-    readings, points = [], []
+    readings = []
+    points = []
     for series, measured_pose, state in members:
         columns = list(series.instrument.position_columns)
         if columns:
-            frame = _framed(series).frame
+            frame = _frame_instrument(series).frame
             readings.append(_rotation(frame.quaternion).apply(series.readings[:, columns]))
             points.append(measured_pose.points(np.zeros(count), state.q) - frame.position)
     oriented = [
@@ -181,20 +187,22 @@ def _align_frames(
         remedy = "measure x, y and z at three poses or more, or give the frame"
         raise InputError.of(series.instrument.name, what, remedy)
     if readings:
-        y, p = np.concatenate(readings), np.concatenate(points)
+        y = np.concatenate(readings)
+        p = np.concatenate(points)
         rotation = Rotation.from_matrix(kabsch(y, p)[0])
-        shift = p.mean(axis=0) - rotation.apply(y.mean(axis=0))
+        translation = p.mean(axis=0) - rotation.apply(y.mean(axis=0))
     else:
         rotations = []
         for series, state in oriented:
             measured, predicted = _orientations(series, state.errors)
-            start = _rotation(_framed(series).frame.quaternion)
+            start = _rotation(_frame_instrument(series).frame.quaternion)
             rotations.append(start * predicted * measured.inv() * start.inv())
-        rotation, shift = Rotation.concatenate(rotations).mean(), np.zeros(3)
-    return [_with_frame(series, shift, rotation) for series, _, _ in members]
+        rotation = Rotation.concatenate(rotations).mean()
+        translation = np.zeros(3)
+    return [_with_frame(series, translation, rotation) for series, _, _ in members]
 
 
-def _framed(series: Series) -> Framed:
+def _frame_instrument(series: Series) -> Framed:
     """Return the instrument of a series, which is known to have a frame."""
     instrument = series.instrument
     if not isinstance(instrument, Framed):
@@ -202,7 +210,7 @@ def _framed(series: Series) -> Framed:
     return instrument
 
 
-def _posed(series: Series) -> Pose:
+def _pose_instrument(series: Series) -> Pose:
     """Return the instrument of a series, which is known to read poses."""
     instrument = series.instrument
     if not isinstance(instrument, Pose):
@@ -210,10 +218,10 @@ def _posed(series: Series) -> Pose:
     return instrument
 
 
-def _with_frame(series: Series, shift: np.ndarray, rotation: Rotation) -> Series:
+def _with_frame(series: Series, translation: np.ndarray, rotation: Rotation) -> Series:
     """Return the series with its instrument's frame translated and rotated."""
-    instrument = _framed(series)
-    x, y, z = (float(value) for value in np.asarray(instrument.frame.position) + shift)
+    instrument = _frame_instrument(series)
+    x, y, z = (float(value) for value in np.asarray(instrument.frame.position) + translation)
     quaternion = _quaternion(rotation * _rotation(instrument.frame.quaternion))
     frame = Frame(position=(x, y, z), quaternion=quaternion)
     return replace(series, instrument=replace(instrument, frame=frame))
@@ -230,9 +238,9 @@ def _rotate_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> 
     rotations = []
     for series, aligned_series, state in members:
         measured, predicted = _orientations(series, state.errors[:, 3:])
-        target = _rotation(_posed(series).target_quaternion)
-        tool = _rotation(_framed(series).frame.quaternion) * predicted * target.inv()
-        frame = _rotation(_framed(aligned_series).frame.quaternion)
+        target = _rotation(_pose_instrument(series).target_quaternion)
+        tool = _rotation(_frame_instrument(series).frame.quaternion) * predicted * target.inv()
+        frame = _rotation(_frame_instrument(aligned_series).frame.quaternion)
         rotations.append(tool.inv() * frame * measured * target.inv())
     rotation = Rotation.concatenate(rotations).mean()
     if rotation.magnitude() <= MAX_MOUNTING_ROTATION:
@@ -242,7 +250,7 @@ def _rotate_targets(members: list[tuple[Series, Series, MeasuredPoseState]]) -> 
 
 def _with_target(series: Series, rotation: Rotation) -> Series:
     """Return the series with its instrument's target rotated."""
-    instrument = _posed(series)
+    instrument = _pose_instrument(series)
     quaternion = _quaternion(rotation * _rotation(instrument.target_quaternion))
     return replace(series, instrument=replace(instrument, target_quaternion=quaternion))
 
@@ -250,9 +258,9 @@ def _with_target(series: Series, rotation: Rotation) -> Series:
 def _orientations(series: Series, errors: np.ndarray) -> tuple[Rotation, Rotation]:
     """Return measured and predicted orientations (N,), from the errors (N, 3) between them."""
     measured = Rotation.from_quat(np.roll(series.readings[:, -4:], -1, axis=1))
-    size = np.linalg.norm(errors, axis=1, keepdims=True)
-    angle = 2 * np.arcsin(np.clip(size / 2, 0, 1))
-    rotation_vector = errors * np.where(size > 0, angle / np.maximum(size, 1e-300), 1.0)
+    norm = np.linalg.norm(errors, axis=1, keepdims=True)
+    angle = 2 * np.arcsin(np.clip(norm / 2, 0, 1))
+    rotation_vector = errors * np.where(norm > 0, angle / np.maximum(norm, 1e-300), 1.0)
     return measured, measured * Rotation.from_rotvec(rotation_vector)
 
 

@@ -22,8 +22,8 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import Problem, Problems
 from tauloop.equations.assembly.limits import limits_of
 
-#: Points are on a line, or in a plane, if their spread across it is below this fraction of the
-#: spread along it.
+#: Points are on a line, or in a plane, if their spread perpendicular to the line or plane is below
+#: this fraction of their largest spread.
 MAX_FLATNESS = 1e-2
 #: Rows are compared with each other if their readings have at least this number of columns.
 MIN_COMPARED_COLUMNS = 3
@@ -34,7 +34,7 @@ MAX_LISTED_POSES = 5
 #: A joint may exceed its stops by this fraction of its range, because its zero point may be wrong
 #: before the calibration.
 STOP_TOLERANCE = 0.05
-#: A distance may be in another unit if it exceeds the usual distance by this factor.
+#: A distance may be in another unit if it exceeds the median distance by this factor.
 FAR_DISTANCE_RATIO = 20.0
 #: A ratio of lengths matches an entry of `UNIT_RATIOS` if they differ by less than this factor.
 UNIT_RATIO_TOLERANCE = 1.3
@@ -61,7 +61,7 @@ def measurement_problems(
     start: Evaluation | None = None,
     exchanges: float = DEFAULT_SEARCH_TIME,
 ) -> tuple[Problem, ...]:
-    """Return all problems of the measurements that make a calibration meaningless.
+    """Return all problems that make the measurements unusable for a calibration.
 
     Args:
         problem: measurements and unknowns.
@@ -92,18 +92,18 @@ def measurement_problems(
         problems += _on_a_line(measured_pose.series, points)
         problems += _copied_rows(measured_pose.series)
         if measured_pose.series.instrument.position_columns:
-            misread = _misread_positions(forward, measured_pose, state.errors, exchanges)
-            problems += misread
-            if misread:
+            position_problems = _position_problems(forward, measured_pose, state.errors, exchanges)
+            problems += position_problems
+            if position_problems:
                 continue
-        turned = wrong_quaternions(measured_pose, state.errors)
-        problems += turned
-        if turned:
+        quaternion_problems = wrong_quaternions(measured_pose, state.errors)
+        problems += quaternion_problems
+        if quaternion_problems:
             continue
-        scaled = jacobian * problem.tolerances
-        misplaced = wrong_rows(measured_pose, state.residual, state.errors, scaled)
-        problems += misplaced
-        if misplaced:
+        scaled_jacobian = jacobian * problem.tolerances
+        row_problems = wrong_rows(measured_pose, state.residual, state.errors, scaled_jacobian)
+        problems += row_problems
+        if row_problems:
             continue
         if gross:
             spread = float(np.linalg.norm(_spreads(points)))
@@ -115,8 +115,8 @@ def measurement_problems(
 def _spreads(points: np.ndarray) -> np.ndarray:
     """Return the root mean square spreads (3,) along the principal directions, largest first."""
     centered = points - points.mean(axis=0)
-    squares = np.linalg.eigvalsh(centered.T @ centered / len(points))
-    return np.asarray(np.sqrt(np.maximum(squares[::-1], 0.0)))
+    variances = np.linalg.eigvalsh(centered.T @ centered / len(points))
+    return np.asarray(np.sqrt(np.maximum(variances[::-1], 0.0)))
 
 
 def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
@@ -128,16 +128,16 @@ def _on_a_line(series: Series, points: np.ndarray) -> list[Problem]:
         return []
     instrument = series.instrument
     if isinstance(instrument, Contact) and isinstance(instrument.surface, Plane):
-        fault = "the plane is touched only along one line"
+        what = "the plane is touched only along one line"
         remedy = "touch the plane in two directions"
     else:
-        fault = "all poses lie on one line"
-        remedy = "spread the poses over the whole work volume"
-    sizes = (
+        what = "all poses lie on one line"
+        remedy = "spread the poses over the whole workspace"
+    spread_text = (
         f"the points spread by {1e3 * spreads[0]:.3g} mm along the line and by {1e3 * spreads[1]:.3g} mm "
         "across it"
     )
-    return [Problem(instrument.name, f"{fault}: {sizes}", remedy)]
+    return [Problem(instrument.name, f"{what}: {spread_text}", remedy)]
 
 
 def _copied_rows(series: Series) -> list[Problem]:
@@ -160,7 +160,7 @@ def _copied_rows(series: Series) -> list[Problem]:
     return [Problem(series.instrument.name, what, "remove the copies; they contain no information")]
 
 
-def _misread_positions(
+def _position_problems(
     problem: CalibrationProblem, measured_pose: MeasuredPose, errors: np.ndarray, exchanges: float
 ) -> list[Problem]:
     """Return problems of positions (x, y, z): wrong units, mirrored frames and swapped columns."""
@@ -176,7 +176,7 @@ def _misread_positions(
     problems = Problems(_confused_units(measured_pose.series, measured, predicted))
     if problems:
         return problems
-    frame_free = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
+    is_frame_unknown = any(name.startswith(f"{instrument.name}.frame.r") for name in problem.names)
     _, rotated, mirrored = kabsch(measured, predicted)
     is_flat = _spreads(predicted)[2] < MAX_FLATNESS * _spreads(predicted)[0]
     is_large = rotated > MIN_RELATIVE_ERROR * spread
@@ -187,23 +187,29 @@ def _misread_positions(
             f"when mirrored, and by {1e3 * rotated:.3g} mm unchanged",
             "the instrument's frame is left-handed: invert the sign of one column, or swap two columns",
         )
-    as_is = rotated if frame_free else rms_distance(predicted - measured)
-    if as_is <= MIN_RELATIVE_ERROR * spread:
+    unchanged_error = rotated if is_frame_unknown else rms_distance(predicted - measured)
+    if unchanged_error <= MIN_RELATIVE_ERROR * spread:
         return problems
-    if not frame_free:
-        problems += _swapped_readings(instrument.name, measured, predicted, as_is)
+    if not is_frame_unknown:
+        problems += _swapped_readings(instrument.name, measured, predicted, unchanged_error)
     encoders = measured_pose.series.encoders
     remedy = "give the unit of the encoder columns"
-    scaled = (
+    scaled_encoders = (
         (ratio * encoders, "in another unit", f"multiplied by {ratio:g}", remedy)
         for ratio in UNIT_RATIOS
     )
-    wrong_units = [*_better_encoders(problem, measured_pose, measured, as_is, frame_free, scaled)]
+    wrong_units = list(
+        _better_encoders(
+            problem, measured_pose, measured, unchanged_error, is_frame_unknown, scaled_encoders
+        )
+    )
     if wrong_units:
         _, nearest = min(wrong_units, key=itemgetter(0))
         return [*problems, nearest]
     # Report swapped encoders only if they fit about as well as the previous explanations.
-    best = as_is if not problems else min(as_is, MIN_FIT_RATIO**2 * mirrored)
+    best = unchanged_error
+    if problems:
+        best = min(unchanged_error, MIN_FIT_RATIO**2 * mirrored)
     names = [actuator.name for actuator in problem.mechanism.actuators]
     swaps = (
         (
@@ -214,23 +220,25 @@ def _misread_positions(
         )
         for i, j in similar_pairs(encoders, exchanges)
     )
-    swapped = _better_encoders(problem, measured_pose, measured, best, frame_free, swaps)
-    return [*problems, *(swap for _, swap in swapped)]
+    swap_problems = _better_encoders(
+        problem, measured_pose, measured, best, is_frame_unknown, swaps
+    )
+    return [*problems, *(swap for _, swap in swap_problems)]
 
 
 def _swapped_readings(
-    instrument: str, measured: np.ndarray, predicted: np.ndarray, as_is: float
+    instrument: str, measured: np.ndarray, predicted: np.ndarray, unchanged_error: float
 ) -> list[Problem]:
     """Return a problem for each order of the position columns that fits much better."""
     problems = Problems()
     for order in permutations(range(3)):
         reordered = rms_distance(predicted - measured[:, order])
-        if as_is > MIN_FIT_RATIO * reordered:
+        if unchanged_error > MIN_FIT_RATIO * reordered:
             names = "".join("xyz"[column] for column in order)
             problems.add(
                 f"{instrument}.readings",
                 f"columns look swapped: they differ from the nominal positions by {1e3 * reordered:.3g} mm RMS "
-                f"when read as {names}, and by {1e3 * as_is:.3g} mm as xyz",
+                f"when read as {names}, and by {1e3 * unchanged_error:.3g} mm as xyz",
                 f"assign the columns in the order {names}, or estimate the frame of the instrument",
             )
     return problems
@@ -240,8 +248,8 @@ def _better_encoders(
     problem: CalibrationProblem,
     measured_pose: MeasuredPose,
     measured: np.ndarray,
-    as_is: float,
-    frame_free: bool,
+    unchanged_error: float,
+    is_frame_unknown: bool,
     alternatives: Iterable[tuple[np.ndarray, str, str, str]],
 ) -> Iterator[tuple[float, Problem]]:
     """Yield the RMS distance and a problem for each alternative of the encoders that fits better.
@@ -250,17 +258,17 @@ def _better_encoders(
         problem: the calibration, by forward kinematics.
         measured_pose: the measured poses.
         measured: measured positions (N, 3), m.
-        as_is: RMS distance with the unchanged readings, m.
-        frame_free: whether the instrument's frame is unknown.
+        unchanged_error: RMS distance with the unchanged readings, m.
+        is_frame_unknown: whether the instrument's frame is unknown.
         alternatives: changed encoder readings, the suspected fault, a description of the change,
             and a remedy.
     """
     for encoders, fault, change, remedy in alternatives:
-        distance = _nominal_distance(problem, measured_pose, encoders, measured, frame_free)
-        if distance is not None and as_is > MIN_FIT_RATIO * distance:
+        distance = _nominal_distance(problem, measured_pose, encoders, measured, is_frame_unknown)
+        if distance is not None and unchanged_error > MIN_FIT_RATIO * distance:
             comparison = (
                 f"readings differ from the nominal positions by {1e3 * distance:.3g} mm RMS when {change}, "
-                f"and by {1e3 * as_is:.3g} mm unchanged"
+                f"and by {1e3 * unchanged_error:.3g} mm unchanged"
             )
             where = f"{measured_pose.series.instrument.name}.encoders"
             yield distance, Problem(where, f"{fault}: {comparison}", remedy)
@@ -270,7 +278,9 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
     """Return a problem if all positions have a wrong unit, or if they have two units."""
     where = f"{series.instrument.name}.readings"
     ratio = float(np.linalg.norm(_spreads(measured)) / np.linalg.norm(_spreads(predicted)))
-    differences = {known: abs(np.log(max(ratio, 1e-300) / known)) for known in UNIT_RATIOS}
+    differences = {
+        unit_ratio: abs(np.log(max(ratio, 1e-300) / unit_ratio)) for unit_ratio in UNIT_RATIOS
+    }
     nearest = min(differences, key=differences.__getitem__)
     is_known = differences[nearest] < np.log(UNIT_RATIO_TOLERANCE)
     if is_known and _misfit(measured / nearest, predicted) < MAX_UNIT_MISFIT:
@@ -278,13 +288,13 @@ def _confused_units(series: Series, measured: np.ndarray, predicted: np.ndarray)
         return [Problem(where=where, what=what, remedy="give the unit of the columns")]
     distance = np.linalg.norm(measured - np.median(measured, axis=0), axis=1)
     reach = float(np.linalg.norm(predicted - predicted.mean(axis=0), axis=1).max())
-    usual = max(min(np.median(distance), reach), 1e-12)
-    far_rows = np.flatnonzero(distance > FAR_DISTANCE_RATIO * usual)
-    # With more far positions, rather the prediction is wrong, such as with encoders in another
-    # unit.
+    typical_distance = max(min(np.median(distance), reach), 1e-12)
+    far_rows = np.flatnonzero(distance > FAR_DISTANCE_RATIO * typical_distance)
+    # If more than half of the positions are far, the prediction is wrong instead, such as with
+    # encoders in another unit.
     if 2 <= len(far_rows) <= len(series) / 2 and _fits_in_two_units(measured, predicted, far_rows):
         names = ", ".join(series.label(int(i)) for i in far_rows[:MAX_LISTED_POSES])
-        times = distance[far_rows].min() / usual
+        times = distance[far_rows].min() / typical_distance
         what = (
             f"{len(far_rows)} of {len(series)} positions are {times:.0f} times as far away as the "
             f"others ({names}): two units in one table?"
@@ -314,7 +324,7 @@ def _nominal_distance(
     measured_pose: MeasuredPose,
     encoders: np.ndarray,
     measured: np.ndarray,
-    frame_free: bool,
+    is_frame_unknown: bool,
 ) -> float | None:
     """Return the RMS distance between measured and nominal positions for other encoder readings, m.
 
@@ -325,7 +335,7 @@ def _nominal_distance(
     state = other.state(zero, other.q)
     if not state.is_reached.all():
         return None
-    if frame_free and len(measured) > 3:
+    if is_frame_unknown and len(measured) > 3:
         return kabsch(measured, state.errors[:, :3] + measured_pose.series.readings[:, :3])[1]
     return rms_distance(state.errors[:, :3])
 
@@ -344,11 +354,18 @@ def _beyond_stops(
     problems = Problems()
     for pose in beyond[:MAX_LISTED_POSES]:
         j = int(excess[pose].argmax())
-        factor, unit = (np.degrees(1.0), "deg") if limits.units[j] == "rad" else (1e3, "mm")
-        value, over = factor * values[pose, j], factor * excess[pose, j]
-        lower, upper = factor * limits.lower[j], factor * limits.upper[j]
+        if limits.units[j] == "rad":
+            factor = np.degrees(1.0)
+            unit = "deg"
+        else:
+            factor = 1e3
+            unit = "mm"
+        value = factor * values[pose, j]
+        overrun = factor * excess[pose, j]
+        lower = factor * limits.lower[j]
+        upper = factor * limits.upper[j]
         what = (
-            f"the encoders put {limits.names[j]} at {value:.4g} {unit}, {over:.3g} {unit} beyond its range of "
+            f"the encoders put {limits.names[j]} at {value:.4g} {unit}, {overrun:.3g} {unit} beyond its range of "
             f"{lower:.4g} to {upper:.4g} {unit}; {len(beyond)} of {len(q)} poses are beyond a range"
         )
         remedy = (
@@ -368,38 +385,40 @@ def _gross_errors(
     lengths = [k for k, (_, unit) in enumerate(series.instrument.errors) if unit == "m"]
     if not lengths:
         return []
-    size = np.linalg.norm(errors[:, lengths], axis=1)
-    median = float(np.median(size))
+    error_norms = np.linalg.norm(errors[:, lengths], axis=1)
+    median = float(np.median(error_norms))
     gross_poses = np.flatnonzero(
-        size > max(GROSS_ERROR_RATIO * median, MIN_RELATIVE_ERROR * spread)
+        error_norms > max(GROSS_ERROR_RATIO * median, MIN_RELATIVE_ERROR * spread)
     )
     problems = Problems()
-    for pose in gross_poses[np.argsort(-size[gross_poses])][:MAX_LISTED_POSES]:
+    for pose in gross_poses[np.argsort(-error_norms[gross_poses])][:MAX_LISTED_POSES]:
         what = (
-            f"error of {1e3 * size[pose]:.3g} mm with the nominal geometry; the median is {1e3 * median:.3g} mm, and "
+            f"error of {1e3 * error_norms[pose]:.3g} mm with the nominal geometry; "
+            f"the median is {1e3 * median:.3g} mm, and "
             f"{len(gross_poses)} of {counted(len(series), 'pose')} have such errors"
         )
-        change = _fitting_unit(problem, measured_pose.take(np.array([pose])), float(size[pose]))
+        change = _fitting_unit(
+            problem, measured_pose.take(np.array([pose])), float(error_norms[pose])
+        )
         remedy = "measure this pose again, remove it, or use a robust loss"
         if change:
-            what, remedy = (
-                f"{what}; {change}: two units in one table?",
-                "convert all rows to the same unit",
-            )
+            what = f"{what}; {change}: two units in one table?"
+            remedy = "convert all rows to the same unit"
         problems.add(f"{series.instrument.name}, {series.label(int(pose))}", what, remedy)
     return problems
 
 
-def _fitting_unit(problem: CalibrationProblem, measured_pose: MeasuredPose, size: float) -> str:
-    """Return a text with a change of unit that makes a pose fit; empty if there is none.
+def _fitting_unit(problem: CalibrationProblem, measured_pose: MeasuredPose, error: float) -> str:
+    """Return a description of the change of unit that makes a pose fit; empty if there is none.
 
     Args:
         problem: the calibration, by forward kinematics.
         measured_pose: a single pose.
-        size: error of the pose without the change, m.
+        error: error of the pose without the change, m.
     """
     series = measured_pose.series
-    columns, errors = series.instrument.columns, series.instrument.errors
+    columns = series.instrument.columns
+    errors = series.instrument.errors
     if len(columns) != len(errors) or any(unit != "m" for _, unit in (*columns, *errors)):
         return ""
     zero = np.zeros(len(problem.unknowns))
@@ -408,12 +427,12 @@ def _fitting_unit(problem: CalibrationProblem, measured_pose: MeasuredPose, size
     for ratio in UNIT_RATIOS:
         distance = float(np.linalg.norm(predicted - ratio * series.readings))
         fits.append((distance, f"the readings multiplied by {ratio:g}"))
-        scaled = _nominal_distance(
-            problem, measured_pose, ratio * series.encoders, series.readings, frame_free=False
+        scaled_distance = _nominal_distance(
+            problem, measured_pose, ratio * series.encoders, series.readings, is_frame_unknown=False
         )
-        if scaled is not None:
-            fits.append((scaled, f"the encoders multiplied by {ratio:g}"))
+        if scaled_distance is not None:
+            fits.append((scaled_distance, f"the encoders multiplied by {ratio:g}"))
     least, change = min(fits)
-    if size <= MIN_FIT_RATIO * least:
+    if error <= MIN_FIT_RATIO * least:
         return ""
     return f"{1e3 * least:.3g} mm with {change}"

@@ -21,9 +21,10 @@ from tauloop.common.records import dataclass
 DEFAULT_SEARCH_TIME = 10.0
 #: Fits whose costs differ by less than this factor are indistinguishable.
 EQUAL_COST_RATIO = 1.05
-#: A fit to swapped columns may need at most this multiple of the evaluations of the original fit,
-#: plus a constant. A fit that is equally good converges as fast; a bad fit would need many more.
+#: Maximum number of evaluations of a fit to swapped columns, as a multiple of those of the original
+#: fit. A fit that is equally good converges as fast; a bad fit would need many more.
 MAX_EVALUATION_RATIO = 3
+#: Number of evaluations that are allowed in addition to this multiple.
 MAX_EXTRA_EVALUATIONS = 10
 
 
@@ -31,11 +32,11 @@ def similar_pairs(
     encoders: np.ndarray, seconds: float = DEFAULT_SEARCH_TIME
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of columns of (N, n_u), the most similar first, within a processor time."""
-    spread = np.maximum(encoders.std(axis=0), 1e-300)
+    deviations = np.maximum(encoders.std(axis=0), 1e-300)
     difference: dict[tuple[int, int], float] = {}
     for i, j in combinations(range(encoders.shape[1]), 2):
         rms = np.sqrt(np.mean((encoders[:, i] - encoders[:, j]) ** 2))
-        difference[i, j] = float(rms / min(spread[i], spread[j]))
+        difference[i, j] = float(rms / min(deviations[i], deviations[j]))
     start_time = process_time()
     for pair in sorted(difference, key=lambda pair: difference[pair]):
         if not process_time() - start_time < seconds:
@@ -78,7 +79,8 @@ def indistinguishable_swaps(
     """
     names = [actuator.name for actuator in problem.mechanism.actuators]
     cost = float(solution.residual @ solution.residual)
-    swaps, tried = [], 0
+    swaps = []
+    tried = 0
     zero = np.zeros(len(problem.unknowns))
     forward = problem.predicting()
     encoders = np.concatenate([item.series.encoders for item in forward.measured_poses])

@@ -1,9 +1,9 @@
 """Check of the order and direction of quaternions, which programs define differently.
 
 Measured orientations q and predicted orientations p, as unit quaternions, satisfy q = a p b with
-the rotations a of the instrument's frame and b of the target. For unknown a and b this is any
-rotation of four dimensions. Quaternions in the order (x, y, z, w), and inverse rotations, have the
-determinant -1 and fit only after a reflection.
+the rotations a of the instrument's frame and b of the target. For unknown a and b the map from
+p to q is an arbitrary rotation in four dimensions. The maps to quaternions in the order
+(x, y, z, w) and to inverse rotations have the determinant -1, so these fit only after a reflection.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
         return []
     measured = readings[:, first : first + 4]
     measured = measured / np.linalg.norm(measured, axis=1, keepdims=True)
-    turns = instrument.readings_at(errors)[:, first : first + 4]
-    if not (np.isfinite(measured).all() and np.isfinite(turns).all()):
+    relative_rotations = instrument.readings_at(errors)[:, first : first + 4]
+    if not (np.isfinite(measured).all() and np.isfinite(relative_rotations).all()):
         return []
-    predictions = _rotations(measured) * _rotations(turns)
+    predictions = _rotations(measured) * _rotations(relative_rotations)
     predicted = predictions.as_quat(scalar_first=True)
     _, rotated, reflected = rotation_between(_in_half_space(predicted), _in_half_space(measured))
     if rotated <= max(MIN_REFLECTION_RATIO * reflected, MIN_QUATERNION_ERROR):
@@ -75,7 +75,7 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
 
 
 def _in_half_space(quaternions: np.ndarray) -> np.ndarray:
-    """Return quaternions (N, 4) with the signs that bring them to the side of the first one."""
+    """Return quaternions (N, 4) with signs that make their products with the first one positive."""
     return quaternions * np.where(quaternions @ quaternions[0] < 0.0, -1.0, 1.0)[:, None]
 
 
@@ -85,7 +85,7 @@ def _rotations(quaternions: np.ndarray) -> Rotation:
 
 
 def _spread(rotations: Rotation) -> float:
-    """Return the RMS distance of the unit quaternions of rotations from their mean, in both signs."""
+    """Return the RMS distance of unit quaternions from their mean, regardless of their signs."""
     quaternions = rotations.as_quat(scalar_first=True)
-    sizes = np.linalg.eigvalsh(quaternions.T @ quaternions / len(quaternions))
-    return float(np.sqrt(max(1.0 - sizes[-1], 0.0)))
+    eigenvalues = np.linalg.eigvalsh(quaternions.T @ quaternions / len(quaternions))
+    return float(np.sqrt(max(1.0 - eigenvalues[-1], 0.0)))

@@ -31,6 +31,6 @@ def rotation_between(y: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, float, f
     return rotation, rms_distance(p - y @ rotation.T), rms_distance(p - y @ reflection.T)
 
 
-def rms_distance(distances: np.ndarray) -> float:
+def rms_distance(vectors: np.ndarray) -> float:
     """Return the root mean square length of vectors (N, n)."""
-    return float(np.sqrt(np.mean(np.sum(distances**2, axis=1))))
+    return float(np.sqrt(np.mean(np.sum(vectors**2, axis=1))))

@@ -14,9 +14,9 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 
 SQUARES = Squares()
-#: The search ends if the sum of squares changes by less than this fraction, ...
+#: The search ends if the sum of squares changes by less than this fraction.
 COST_TOLERANCE = 1e-10
-#: ... or if the corrections change by less than this fraction.
+#: The search ends if the norm of the corrections changes by less than this fraction.
 CORRECTION_TOLERANCE = 1e-9
 #: Maximum number of evaluations of the residuals, because the search does not converge if the data
 #: hardly depend on the unknowns.
@@ -86,7 +86,8 @@ class _ScaledResiduals:
     """
 
     def __init__(self, problem: CalibrationProblem, near: Evaluation | Linearized | None) -> None:
-        self.problem, self.scale = problem, problem.tolerances
+        self.problem = problem
+        self.scale = problem.tolerances
         self.prior = prior_weights(problem)
         self._prior_rows = np.flatnonzero(self.prior)
         self._linear = near if isinstance(near, Linearized) else None
@@ -129,7 +130,7 @@ class _ScaledResiduals:
 
 
 def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Return the smallest and largest corrections (n,) of the free unknowns, SI."""
+    """Return the lower and upper bounds (n,) of the corrections of the free unknowns, SI."""
     lower = np.array([unknown.lower for unknown in problem.estimated])
     upper = np.array([unknown.upper for unknown in problem.estimated])
     return lower, upper
@@ -138,7 +139,8 @@ def limits(problem: CalibrationProblem) -> tuple[np.ndarray, np.ndarray]:
 def bounds_met(problem: CalibrationProblem, solution: Solution) -> list[float | None]:
     """Return the active bound (SI) of each free unknown; None if no bound prevents a better fit."""
     lower, upper = limits(problem)
-    x, gradient = solution.correction, solution.gradient
+    x = solution.correction
+    gradient = solution.gradient
     tolerance = SOLVER_BOUND_TOLERANCE * problem.tolerances
     start = np.array([unknown.value for unknown in problem.estimated])
     active = np.where((upper - x < tolerance) & (gradient < 0), start + upper, np.nan)
@@ -160,7 +162,7 @@ def solve_calibration(
     near: Evaluation | Linearized | None = None,
     max_evaluations: int = MAX_EVALUATIONS,
 ) -> Solution:
-    """Solve the (robust) least-squares problem from a start.
+    """Solve the (robust) least-squares problem from start values of the corrections.
 
     The measurements are not checked; `fit_geometry` does that.
 
@@ -192,9 +194,13 @@ def solve_calibration(
         raise IdentificationError.of("measurements", what, remedy)
     if residuals.last is None or not residuals.last.is_reached:
         raise PoseError.of(
-            "start", "some poses are out of reach", "start closer to the nominal geometry"
+            "start",
+            "some poses are out of reach",
+            "choose start values closer to the nominal geometry",
         )
-    lower, upper = (limit / residuals.scale for limit in limits(problem))
+    lower, upper = limits(problem)
+    lower = lower / residuals.scale
+    upper = upper / residuals.scale
     settings = {
         "ftol": COST_TOLERANCE,
         "xtol": CORRECTION_TOLERANCE,
@@ -204,24 +210,24 @@ def solve_calibration(
         "x_scale": 1.0,
         "max_nfev": max_evaluations,
     }
-    bounded = settings | {"method": "trf", "bounds": (lower, upper)}
-    inside = np.clip(s, lower + 1e-9, upper - 1e-9)
+    bounded_settings = settings | {"method": "trf", "bounds": (lower, upper)}
+    s_inside = np.clip(s, lower + 1e-9, upper - 1e-9)
     if isinstance(loss, Squares) and problem.deflection is not None:
-        # For stiffnesses below zero, there is no deflection.
-        solution = least_squares(residuals.residual, inside, **bounded).x
+        # The deflection is undefined for negative stiffnesses, so all trials are within the bounds.
+        solution = least_squares(residuals.residual, s_inside, **bounded_settings).x
     elif isinstance(loss, Squares):
         solution = least_squares(residuals.residual, s, method="lm", **settings).x
         if ((solution < lower) | (solution > upper)).any():
-            solution = least_squares(residuals.residual, inside, **bounded).x
+            solution = least_squares(residuals.residual, s_inside, **bounded_settings).x
     else:
         n_measured = len(first) - int((residuals.prior > 0).sum())
 
         def rho(z: np.ndarray) -> np.ndarray:
             """Apply the loss to measurements, and squares to priors."""
-            of_measurements = loss.rho(z[:n_measured])
-            return np.concatenate([of_measurements, SQUARES.rho(z[n_measured:])], axis=1)
+            measurement_rho = loss.rho(z[:n_measured])
+            return np.concatenate([measurement_rho, SQUARES.rho(z[n_measured:])], axis=1)
 
-        solution = least_squares(residuals.residual, inside, loss=rho, **bounded).x
+        solution = least_squares(residuals.residual, s_inside, loss=rho, **bounded_settings).x
     evaluation = residuals.evaluate(solution)
     return Solution(
         correction=solution * residuals.scale,
