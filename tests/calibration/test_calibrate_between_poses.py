@@ -233,6 +233,9 @@ def test_simulated_readings_fit_their_own_machine(instrument: Instrument):
     series = simulated_series(model, instrument, q, NOISE)
     problem = calibration_problem(machine(NAME), [series], ["tower1.radius"])
     assert np.abs(problem.evaluate(np.zeros(1)).residual).max() < 1e-6
+    noisy = simulated_series(model, instrument, q, NOISE, np.random.default_rng(6))
+    draw = np.random.default_rng(6).standard_normal((len(readings), len(instrument.errors)))
+    assert np.allclose(noisy.readings, readings + instrument.readings_at(NOISE * draw), atol=1e-12)
     with pytest.raises(InputError, match="each reading belongs to"):
         simulated_readings(model, instrument, q[:11])
 

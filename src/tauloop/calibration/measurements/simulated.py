@@ -75,7 +75,7 @@ def simulated_series(
     encoders = model.actuator_position(q)
     if rng is not None:
         deviation = np.broadcast_to(np.asarray(noise, dtype=float), (len(instrument.errors),))
-        draw = rng.standard_normal((len(q), len(deviation))) * deviation
+        draw = rng.standard_normal((len(readings), len(deviation))) * deviation
         first = instrument.quaternion_column
         if first is not None:
             w, vector = readings[:, first : first + 1], readings[:, first + 1 :]
