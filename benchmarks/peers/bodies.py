@@ -83,7 +83,7 @@ def peer_tree(tree: RigidTree) -> PeerTree:
     q = v = 0
     for i, link in enumerate(tree.links):
         body, offset = where[link.parent]
-        at = offset @ link.at
+        at = offset @ link.pose
         if link.primitive is not None:
             if _continues(tree, i):
                 old = bodies[body]
@@ -115,7 +115,9 @@ def peer_tree(tree: RigidTree) -> PeerTree:
         return PeerEnd(body=body, at=offset @ at)
 
     ends = [
-        PeerConstraint(first=end(c.first.link, c.first.at), second=end(c.second.link, c.second.at))
+        PeerConstraint(
+            first=end(c.first.link, c.first.pose), second=end(c.second.link, c.second.pose)
+        )
         for c in tree.constraints
     ]
     return _depth_first(PeerTree(tree=tree, bodies=tuple(bodies), constraints=tuple(ends)))
@@ -128,7 +130,7 @@ def _continues(tree: RigidTree, i: int) -> bool:
         return False
     parent = tree.links[link.parent]
     is_alone = sum(other.parent == link.parent for other in tree.links) == 1
-    stays = np.array_equal(link.at.rotation, np.eye(3)) and not np.any(link.at.position)
+    stays = np.array_equal(link.pose.rotation, np.eye(3)) and not np.any(link.pose.position)
     return parent.primitive is not None and parent.inertia is None and is_alone and stays
 
 

@@ -324,9 +324,9 @@ def _rows(peer: PeerTree, states: PeerStates) -> list[list[tuple[bool, Array, Ar
     constraints = peer.tree.constraints
     every: list[tuple[int, tuple[bool, Array, Array]]] = []
     for k, constraint in enumerate(constraints):
-        every += [(k, (True, point, np.zeros(3))) for point in constraint.points]
+        every += [(k, (True, point, np.zeros(3))) for point in constraint.position_directions]
     for k, constraint in enumerate(constraints):
-        every += [(k, (False, pair[0], pair[1])) for pair in constraint.directions]
+        every += [(k, (False, pair[0], pair[1])) for pair in constraint.orthogonal_pairs]
     chosen: list[list[tuple[bool, Array, Array]]] = [[] for _ in constraints]
     for i in states.rows:
         k, row = every[i]

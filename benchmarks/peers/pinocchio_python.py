@@ -177,11 +177,12 @@ def _build(peer: PeerTree, states: PeerStates) -> _Built:
 def selection(peer: PeerTree, states: PeerStates) -> Array:
     """The chosen rows (n, 3 n_constraints) from the three that Pinocchio gives for each point."""
     constraints = peer.tree.constraints
-    every = np.zeros((sum(len(c.points) for c in constraints), 3 * len(constraints)))
+    every = np.zeros((sum(len(c.position_directions) for c in constraints), 3 * len(constraints)))
     row = 0
     for k, constraint in enumerate(constraints):
-        every[row : row + len(constraint.points), 3 * k : 3 * k + 3] = constraint.points
-        row += len(constraint.points)
+        directions = constraint.position_directions
+        every[row : row + len(directions), 3 * k : 3 * k + 3] = directions
+        row += len(directions)
     return every[list(states.rows)]
 
 

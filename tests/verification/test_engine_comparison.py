@@ -213,7 +213,7 @@ def test_check_sees_a_wrong_model() -> None:
 
 
 def test_check_of_nothing_is_an_error() -> None:
-    with pytest.raises(EngineError, match="name an engine"):
+    with pytest.raises(EngineError, match="select an engine"):
         check_with_engines(load("four_bar"), 1, np.random.default_rng(0), engines={})
 
 

@@ -18,7 +18,7 @@ from tauloop.verification.engines import (
     verify,
 )
 from tauloop.verification.engines.trees.building import rigid_tree
-from tauloop.verification.engines.trees.filled_inertias import turning_axes, with_possible_inertias
+from tauloop.verification.engines.trees.filled_inertias import rotation_axes, with_possible_inertias
 
 PLANAR = Path(__file__).parents[1] / "cases" / "planar_3rrr.yaml"
 #: Rounding times the condition of some tens.
@@ -69,7 +69,7 @@ def test_what_is_filled_in_does_not_act(first: str, axis: str) -> None:
 def test_a_negative_moment_that_acts_is_named() -> None:
     extra("pinocchio")
     machine = loads(ARM.format(first="revolute", axis="x"))
-    assert [len(directions) for directions in turning_axes(rigid_tree(machine))] == [1, 1, 3, 3]
+    assert [len(directions) for directions in rotation_axes(rigid_tree(machine))] == [1, 1, 3, 3]
     with pytest.raises(EngineError) as caught:
         pinocchio_engine(machine)
     problems = {problem.where: problem.what for problem in caught.value.problems}

@@ -295,7 +295,7 @@ def _finite(value: float) -> float | None:
 def _uncertainty_diagnostics(
     result: Calibration, *, has_noise_estimate: bool
 ) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of the error uncertainty.
+    """Return diagnostics of the uncertainty.
 
     They check degrees of freedom, rank at the optimum and second-order effects.
     """

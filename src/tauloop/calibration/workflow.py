@@ -137,7 +137,7 @@ def calibrate(
     Raises:
         InputError, LogError, DescriptionError: a file, name or value is invalid.
         IdentificationError: the data do not determine the unknowns; lists all reasons.
-        PoseError: a measurement_set pose is out of reach.
+        PoseError: a measured pose is out of reach.
 
     Examples:
         >>> import tauloop as tl

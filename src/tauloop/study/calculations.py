@@ -22,8 +22,10 @@ from tauloop.model import Model
 from tauloop.study.option_texts import option_names, options_classes, options_from
 from tauloop.study.pose_accuracy import Accuracy, AccuracyOptions
 
-#: Name of the input for a log, and prefix of inputs for options.
-LOG, OPTION = "log", "options."
+#: Name of the input for a log.
+LOG = "log"
+#: Prefix of the names of inputs for options.
+OPTION = "options."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,8 @@ class ComputedSamples:
     Attributes:
         values: numbers (N,) by name; NaN if a sample has none.
         problems: problem of each sample; "" for successful samples.
-        whole: complete results as JSON, by index among the samples.
+        whole: complete results as JSON text, by index among the samples; only for requested
+            samples.
     """
 
     values: Mapping[str, np.ndarray]
@@ -62,7 +65,7 @@ class Command:
     """A command whose results a study can compute.
 
     Attributes:
-        place: package, function and options class.
+        location: package, function and options class.
         units: SI units, by name, of the scalars that the calculation always stores.
         has_log: whether the second argument is a log or another file of measurements.
         arguments: names of additional arguments that are given among the options.
@@ -71,7 +74,7 @@ class Command:
             samples of the unchanged machine.
     """
 
-    place: tuple[str, str, str]
+    location: tuple[str, str, str]
     units: Mapping[str, str]
     has_log: bool = False
     arguments: tuple[str, ...] = ()
@@ -80,8 +83,8 @@ class Command:
 
     @property
     def options(self) -> type:
-        """The class of its options."""
-        return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[2])
+        """The class of the command's options."""
+        return getattr(import_module(f"tauloop.{self.location[0]}"), self.location[2])
 
     @property
     def option_names(self) -> tuple[str, ...]:
@@ -90,7 +93,7 @@ class Command:
 
     def current_name(self, option: str) -> str:
         """Return the current name of an option, which may be an old one."""
-        old_names = old_keywords(self.place[1], *options_classes(self.options))
+        old_names = old_keywords(self.location[1], *options_classes(self.options))
         current = self.option_names
         new = old_names.get(option, option)
         return option if option in current or new not in current else new
@@ -98,7 +101,7 @@ class Command:
     @property
     def function(self) -> Callable[..., Any]:
         """The function of the calculation."""
-        return getattr(import_module(f"tauloop.{self.place[0]}"), self.place[1])
+        return getattr(import_module(f"tauloop.{self.location[0]}"), self.location[1])
 
 
 #: Commands whose second argument is a file.
@@ -126,7 +129,7 @@ MODEL_COMMANDS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")
 #: Commands that take a drive line.
 DRIVE_LINE_COMMANDS = ("drive", "tune", "fit-plant")
 #: Package, function and options class of the commands, by name.
-COMMAND_PLACES: Mapping[str, tuple[str, str, str]] = {
+COMMAND_LOCATIONS: Mapping[str, tuple[str, str, str]] = {
     "fold": ("identification", "fold_file", "IdentificationOptions"),
     "fold-scores": ("identification", "read_scores", "ScoreOptions"),
     "bootstrap": ("identification", "bootstrap_log", "BootstrapOptions"),
@@ -168,9 +171,9 @@ COMMAND_PLACES: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-def _command(name: str, place: tuple[str, str, str]) -> Command:
+def _command(name: str, location: tuple[str, str, str]) -> Command:
     return Command(
-        place=place,
+        location=location,
         units={},
         has_log=name in FILE_COMMANDS,
         arguments=ARGUMENTS.get(name, ()),
@@ -182,10 +185,10 @@ def _command(name: str, place: tuple[str, str, str]) -> Command:
 #: Calculations by the names of their commands.
 CALCULATIONS: Mapping[str, Command] = {
     "accuracy": Command(
-        place=("study", "accuracy", "AccuracyOptions"),
+        location=("study", "accuracy", "AccuracyOptions"),
         units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
     ),
-    **{name: _command(name, place) for name, place in COMMAND_PLACES.items()},
+    **{name: _command(name, location) for name, location in COMMAND_LOCATIONS.items()},
 }
 
 
@@ -207,18 +210,19 @@ class AccuracyOfMany(Calculation):
             Values and problems of the samples.
         """
         errors = self._accuracy(inputs)
-        beyond = [(inputs[p.name] < p.lower) | (inputs[p.name] > p.upper) for p in self._bounds]
-        outside = np.any([np.zeros(len(errors.rms)), *beyond], axis=0)
+        is_outside = np.zeros(len(errors.rms), dtype=bool)
+        for p in self._bounds:
+            is_outside |= (inputs[p.name] < p.lower) | (inputs[p.name] > p.upper)
         values = {
-            name: np.where(outside, np.nan, getattr(errors, name))
+            name: np.where(is_outside, np.nan, getattr(errors, name))
             for name in CALCULATIONS["accuracy"].units
         }
-        reached = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
-        problems = tuple(np.where(outside, "a parameter is outside its bounds", reached).tolist())
+        texts = np.where(np.isfinite(errors.rms), "", "a pose is out of reach")
+        texts = np.where(is_outside, "a parameter is outside its bounds", texts)
         results = {}
         for k in whole:
             results[k] = json.dumps({name: plain(array[k]) for name, array in values.items()})
-        return ComputedSamples(values=values, problems=problems, whole=results)
+        return ComputedSamples(values=values, problems=tuple(texts.tolist()), whole=results)
 
 
 @final
@@ -232,8 +236,9 @@ class OneByOne(Calculation):
         texts: Mapping[str, Any],
         keep: Mapping[str, str],
     ) -> None:
-        """Store what all samples share."""
-        self._command, self._mechanism = command, mechanism
+        """Store the data that all samples share; see `calculation`."""
+        self._command = command
+        self._mechanism = mechanism
         self._texts = dict(texts)
         self._keep = {name: current_path(path) for name, path in keep.items()}
         self._unchanged: Mechanism | DriveLine | Model = mechanism
@@ -248,7 +253,8 @@ class OneByOne(Calculation):
         """
         n = len(next(iter(inputs.values()))) if inputs else 1
         values = {name: np.full(n, np.nan) for name in self._keep}
-        problems, results = [""] * n, {}
+        problems = [""] * n
+        results = {}
         for k in range(n):
             try:
                 data = self._result({name: array[k] for name, array in inputs.items()})
@@ -262,14 +268,15 @@ class OneByOne(Calculation):
         return ComputedSamples(values=values, problems=tuple(problems), whole=results)
 
     def _result(self, sample: Mapping[str, Any]) -> Any:
-        changed = {
+        """Return the result of one sample as plain data."""
+        parameter_values = {
             name: float(value)
             for name, value in sample.items()
             if name != LOG and not name.startswith(OPTION)
         }
         machine = self._unchanged
-        if changed and isinstance(self._mechanism, Mechanism):
-            machine = self._mechanism.with_values(changed)
+        if parameter_values and isinstance(self._mechanism, Mechanism):
+            machine = self._mechanism.with_values(parameter_values)
         logs = [str(sample[LOG])] if LOG in sample else []
         texts = dict(self._texts)
         for name, value in sample.items():
@@ -278,9 +285,10 @@ class OneByOne(Calculation):
                 if key:
                     value = _with_pair(texts.get(option, ()), key, value)
                 texts[option] = value
-        others = {name: texts.pop(name) for name in self._command.arguments if name in texts}
+        arguments = {name: texts.pop(name) for name in self._command.arguments if name in texts}
         options = options_from(self._command.options, texts)
-        return plain(self._command.function(machine, *logs, options=options, **others).as_dict())
+        result = self._command.function(machine, *logs, options=options, **arguments)
+        return plain(result.as_dict())
 
 
 def _with_pair(texts: Any, key: str, value: str) -> str:
@@ -326,7 +334,7 @@ def scalar(data: Any, path: str) -> float:
 
 
 def _contents(item: Any) -> str:
-    """Return a text that lists the contents of plain data."""
+    """Return a description of the contents of plain data, for a message."""
     if isinstance(item, dict):
         return ", ".join(item)
     if isinstance(item, list):
@@ -351,7 +359,7 @@ def calculation(
         keep: paths of the stored scalars, by name.
 
     Raises:
-        InputError: unknown options or invalid values.
+        InputError: options are unknown or have invalid values.
     """
     if name == "accuracy" and isinstance(mechanism, Mechanism):
         return AccuracyOfMany(mechanism, names, options_from(AccuracyOptions, texts))

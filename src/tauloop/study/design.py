@@ -13,7 +13,8 @@ from tauloop.common.errors import EngineError
 from tauloop.common.records import dataclass
 from tauloop.study.file import Study
 
-#: Smallest distance of design values from 0 and 1, at which a normal distribution is infinite.
+#: Smallest distance of design values from 0 and 1, where the quantiles of a normal distribution are
+#: infinite.
 EDGE_DISTANCE = 2.0**-53
 #: Number of resamples for the confidence interval of an index.
 RESAMPLES = 200
@@ -24,10 +25,12 @@ class SobolIndex:
     """The contribution of one input to the variance of a scalar.
 
     Attributes:
-        scalar, name: names of the scalar and of the input.
+        scalar: name of the scalar.
+        name: name of the input.
         first: fraction of the variance caused by this input without interactions.
         total: fraction of the variance including interactions with other inputs.
-        first_interval, total_interval: half-widths of the 95 % confidence intervals.
+        first_interval: half-width of the 95 % confidence interval of `first`.
+        total_interval: half-width of the 95 % confidence interval of `total`.
     """
 
     scalar: str
@@ -53,6 +56,7 @@ def require_salib() -> None:
 
 
 def _problem(count: int) -> dict[str, Any]:
+    """Return SALib's description of a number of inputs between 0 and 1."""
     return {
         "num_vars": count,
         "names": [f"x{k}" for k in range(count)],

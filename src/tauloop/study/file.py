@@ -156,7 +156,7 @@ class Study(ReprMixin):
         keep: paths of stored numbers of the result, by name; empty to store the numbers that the
             calculation defines.
         whole: samples whose complete results are stored.
-        limits: smallest and largest passing value by scalar, SI.
+        limits: lower and upper limit within which a sample passes, by scalar, SI.
         quantiles: quantiles of the report.
 
     Examples:
@@ -276,12 +276,12 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     content = contents(root, ValueReader(None)) or {}
     command = CALCULATIONS.get((content.get("compute") or {}).get("result") or "")
     is_line = command is not None and command.is_line
-    mechanism, machine_text = _described(root.get("machine"), folder or Path(), is_line)
+    mechanism, machine_text = _read_machine(root.get("machine"), folder or Path(), is_line)
     variations = []
-    for name, place in root.entries_of("vary"):
+    for name, cursor in root.entries_of("vary"):
         if (
             mechanism is not None
-            and (variation := _variation(name, place, mechanism, folder)) is not None
+            and (variation := _variation(name, cursor, mechanism, folder)) is not None
         ):
             variations.append(variation)
     if command is not None:
@@ -295,17 +295,17 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     _check_samples(root, content, variations)
     paths = {name: path for name, path in (content.get("keep") or {}).items() if path}
     keep = {name: current_path(path) for name, path in paths.items()}
-    for name, place in root.entries_of("keep"):
+    for name, cursor in root.entries_of("keep"):
         if keep.get(name) != paths.get(name):
-            root.collector.note_old_key(f"keep {paths[name]}", keep[name], place.line)
+            root.collector.note_old_key(f"keep {paths[name]}", keep[name], cursor.line)
     scalars = keep if keep or command is None else command.units
     limits: dict[str, tuple[float, float]] = {}
-    for name, place in root.entries_of("yield"):
+    for name, cursor in root.entries_of("yield"):
         if scalars and name not in scalars:
-            place.problem("is not a stored scalar", f"choose among {', '.join(scalars)}")
+            cursor.problem("is not a stored scalar", f"choose among {', '.join(scalars)}")
         else:
-            limits[name] = _limits(place, scalars.get(name, "") if scalars is not keep else "")
-    quantiles = [_share(item) for item in root.items_of("quantiles")]
+            limits[name] = _limits(cursor, scalars.get(name, "") if scalars is not keep else "")
+    quantiles = [_quantile(item) for item in root.items_of("quantiles")]
     root.collector.raise_any()
     assert mechanism is not None
     return Study(
@@ -324,68 +324,69 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     )
 
 
-def _described(
-    place: Cursor | None, folder: Path, is_line: bool
+def _read_machine(
+    cursor: Cursor | None, folder: Path, is_line: bool
 ) -> tuple[Mechanism | DriveLine | None, str]:
     """Return the machine or drive line, and the text of its file.
 
     Files of other tools are converted to machine files. A file that refers to other files is
-    rejected, because workers receive only its text. The result is None and "" if there is no
-    machine.
+    rejected, because workers receive only its text. If the machine is missing or has problems,
+    which are recorded, the result is None and "".
     """
-    name = place.text if place is not None else None
-    if place is None or not name:
+    name = cursor.text if cursor is not None else None
+    if cursor is None or not name:
         return None, ""
     try:
         if is_line:
             text, _ = drive_text(name if name.isidentifier() else folder / name)
             return read_drive(text, name), text
         path: str | Path = name if is_shipped_name(name) else folder / name
-        mechanism, source = load(path), source_path(path)
-        is_own = is_shipped_name(name) or format_of(source).name == "yaml"
-        text = read_text(source) if is_own else dumps(mechanism)
+        mechanism = load(path)
+        source = source_path(path)
+        is_machine_file = is_shipped_name(name) or format_of(source).name == "yaml"
+        text = read_text(source) if is_machine_file else dumps(mechanism)
         return loads(text, name), text
     except TauloopError as error:
         for problem in error.problems:
-            place.problem(
+            cursor.problem(
                 str(problem),
-                "use one that comes with Tauloop, or a file next to this one that does not refer to "
-                "other files",
+                "use a machine that comes with Tauloop, or a file next to this one that does not "
+                "refer to other files",
             )
         return None, ""
 
 
 def _variation(
-    name: str, place: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None
+    name: str, cursor: Cursor, mechanism: Mechanism | DriveLine, folder: Path | None
 ) -> VariedInput | None:
     """Return one variation; None if it cannot be read, which is recorded as a problem."""
-    content = contents(place, ValueReader(None)) or {}
+    content = contents(cursor, ValueReader(None)) or {}
     kinds = [kind for kind in ("normal", "uniform", "grid", "list", "numbers") if kind in content]
     if len(kinds) != 1:
-        place.problem(
+        cursor.problem(
             "needs exactly one of normal, uniform, grid, list and numbers", "give one of them"
         )
         return None
     kind = kinds[0]
-    for key, kinds_with in {"about": DRAWN, "steps": ("grid",)}.items():
-        if key in content and kind not in kinds_with:
-            place.problem(f"{key} has no effect with {kind}", "remove it", key)
+    for key, suitable_kinds in {"about": DRAWN, "steps": ("grid",)}.items():
+        if key in content and kind not in suitable_kinds:
+            cursor.problem(f"{key} has no effect with {kind}", "remove it", key)
     is_parameter = name != LOG and not name.startswith(OPTION)
     if is_parameter and isinstance(mechanism, DriveLine):
-        place.problem(
+        cursor.problem(
             "parameters of a drive line vary as options.values", 'write list: ["kp=150", "kp=160"]'
         )
         return None
     if is_parameter and name not in mechanism.parameters.names:
-        place.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
+        cursor.problem(f"{mechanism.name} has no such parameter", mechanism.parameters.near(name))
         return None
     if name == LOG and kind not in ("list", "numbers"):
-        place.problem("logs can only be given as a list", "write list: [...]")
+        cursor.problem("logs can only be given as a list", "write list: [...]")
         return None
     if kind == "numbers":
         if is_parameter or name == LOG:
-            place.problem(
-                "numbers are only for options, such as seeds and counts",
+            cursor.problem(
+                "`numbers` can only vary options, such as seeds and counts",
                 "write grid: [first, last]",
             )
             return None
@@ -401,29 +402,27 @@ def _variation(
         return VariedInput(name=name, kind="list", values=tuple(texts))
     if isinstance(mechanism, Mechanism) and is_parameter:
         parameter = mechanism.parameters[name]
-        nominal, dimension = (
-            parameter.value,
-            parse_unit(parameter.unit).dimension if parameter.unit else ONE,
-        )
+        nominal = parameter.value
+        dimension = parse_unit(parameter.unit).dimension if parameter.unit else ONE
     else:  # an option: the dimension of the first number
         try:
-            dimension = literal(
-                (content["grid"][0] if kind == "grid" else content[kind]) or ""
-            ).dimension
+            first_text = content["grid"][0] if kind == "grid" else content[kind]
+            dimension = literal(first_text or "").dimension
         except UnitError as error:
-            place.problem(error.what, error.remedy, kind)
+            cursor.problem(error.what, error.remedy, kind)
             return None
         nominal = math.nan
         if kind != "grid" and "about" not in content:
-            place.problem(
+            cursor.problem(
                 "a distribution of an option needs a mean", "add `about: VALUE`, the mean", kind
             )
 
     def read(text: str | None, key: str) -> float:
+        """Return a number in SI units; NaN if it has a problem, which is recorded."""
         try:
             return read_quantity(text or "", dimension).value
         except UnitError as error:
-            place.problem(error.what, error.remedy, key)
+            cursor.problem(error.what, error.remedy, key)
             return math.nan
 
     unit = "" if dimension == ONE else str(dimension)
@@ -436,16 +435,17 @@ def _variation(
         )
     if kind == "grid":
         if "steps" not in content:
-            place.problem("a grid needs a number of values", "give `steps`")
+            cursor.problem("a grid needs a number of values", "give `steps`")
             return None
-        first, last = (read(text, "grid") for text in content["grid"])
+        first = read(content["grid"][0], "grid")
+        last = read(content["grid"][1], "grid")
         n = max(content["steps"] or 2, 2)  # smaller numbers are recorded as a problem
         values = tuple(first + (last - first) * (k / (n - 1)) for k in range(n))
         return VariedInput(name=name, kind="list", values=values, unit=unit)
     about = read(content["about"], "about") if "about" in content else nominal
     spread = read(content[kind], kind)
     if spread <= 0.0:
-        place.problem("must be positive", f"write the size of {kind}, or remove {name}", kind)
+        cursor.problem("must be positive", f"give a positive value, or remove {name}", kind)
     return VariedInput(name=name, kind=kind, about=about, spread=spread, unit=unit)
 
 
@@ -455,18 +455,18 @@ def _note_old_options(root: Cursor, command: Command) -> None:
     assert compute is not None
     options = compute.entries_of("options")
     current = [command.current_name(name) for name, _ in options]
-    for (name, place), new in zip(options, current, strict=True):
+    for (name, cursor), new in zip(options, current, strict=True):
         if new != name and current.count(new) > 1:
-            place.problem(f"is the old name of {new}, which is also given", f"give only {new}")
+            cursor.problem(f"is the old name of {new}, which is also given", f"give only {new}")
     varied = [
-        (name.removeprefix(OPTION).partition(".")[0], place)
-        for name, place in root.entries_of("vary")
+        (name.removeprefix(OPTION).partition(".")[0], cursor)
+        for name, cursor in root.entries_of("vary")
         if name.startswith(OPTION)
     ]
-    for name, place in [*options, *varied]:
+    for name, cursor in [*options, *varied]:
         new = command.current_name(name)
         if new != name:
-            root.collector.note_old_key(f"option {name} of a study", new, place.line)
+            root.collector.note_old_key(f"option {name} of a study", new, cursor.line)
 
 
 def _current_name(command: Command, name: str) -> str:
@@ -481,7 +481,8 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
     """Record problems of inputs and options that do not suit the calculation."""
     compute = root.get("compute")
     assert compute is not None
-    result, command = content["compute"]["result"], CALCULATIONS[content["compute"]["result"]]
+    result = content["compute"]["result"]
+    command = CALCULATIONS[result]
     known = command.option_names
     for name in names:
         option, _, key = name.removeprefix(OPTION).partition(".")
@@ -526,9 +527,10 @@ def _check_calculation(root: Cursor, content: Mapping[str, Any], names: list[str
 
 def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[VariedInput]) -> None:
     """Record problems of the number of samples, and of designs for Sobol indices."""
-    listed = [item.name for item in variations if not item.is_drawn]
+    lists = [item.name for item in variations if not item.is_drawn]
     drawn = [item.name for item in variations if item.is_drawn]
-    samples, is_sobol = content.get("samples") or 1, content.get("design") == "sobol"
+    samples = content.get("samples") or 1
+    is_sobol = content.get("design") == "sobol"
     count = samples * (len(drawn) + 2) if is_sobol else count_of(variations, samples)
     if count > MAX_STUDY_SAMPLES:
         root.problem(
@@ -536,7 +538,7 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
             "use fewer samples, or shorter lists",
             "samples",
         )
-    if samples > 1 and not drawn and len(listed) == len(root.entries_of("vary")) and not is_sobol:
+    if samples > 1 and not drawn and len(lists) == len(root.entries_of("vary")) and not is_sobol:
         root.problem(
             f"nothing is random, so all {samples} samples would be equal",
             "add a distribution, or remove samples",
@@ -547,8 +549,8 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
             root.problem(
                 f"there is no sample {number}", f"use numbers from 0 to {count - 1}", "whole"
             )
-    if is_sobol and (listed or not root.has("vary")):
-        not_drawn = ", ".join(listed) or "vary"
+    if is_sobol and (lists or not root.has("vary")):
+        not_drawn = ", ".join(lists) or "vary"
         root.problem(
             f"Sobol indices need distributions; {not_drawn} has none",
             "use normal or uniform",
@@ -556,38 +558,39 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
         )
     if is_sobol and (samples < 2 or samples & (samples - 1)):
         root.problem(
-            f"{samples} is not a power of two from 2 on",
+            f"{samples} is not a power of two (2 or more)",
             f"write {1 << samples.bit_length()}",
             "samples",
         )
 
 
-def _limits(place: Cursor, unit: str) -> tuple[float, float]:
-    """Return the smallest and largest value; any dimension is allowed for an unknown unit."""
+def _limits(cursor: Cursor, unit: str) -> tuple[float, float]:
+    """Return the lower and upper limit; any dimension is allowed for an unknown unit."""
     limits = {"least": -math.inf, "most": math.inf}
-    for key in filter(place.word, limits):
+    for key in filter(cursor.word, limits):
         try:
-            text = str(place.word(key))
+            text = str(cursor.word(key))
             if unit:
                 quantity = read_quantity(text, parse_unit(unit).dimension, is_si=True)
             else:
                 quantity = literal(text)
             limits[key] = quantity.value
         except UnitError as error:
-            place.problem(error.what, error.remedy, key)
+            cursor.problem(error.what, error.remedy, key)
     if limits["least"] > limits["most"]:
-        place.problem(
+        cursor.problem(
             f"no sample can pass: `least` is {limits['least']:g} and `most` is {limits['most']:g} (SI)",
             "swap the two limits",
         )
     return limits["least"], limits["most"]
 
 
-def _share(place: Cursor) -> float:
+def _quantile(cursor: Cursor) -> float:
+    """Return a quantile, and record a problem if it is not between 0 and 1."""
     try:
-        share = float(place.text or "")
+        fraction = float(cursor.text or "")
     except ValueError:
-        share = math.nan
-    if not 0.0 <= share <= 1.0:
-        place.problem("is not a fraction of the samples", "write a number from 0 to 1")
-    return share
+        fraction = math.nan
+    if not 0.0 <= fraction <= 1.0:
+        cursor.problem("is not a fraction of the samples", "write a number from 0 to 1")
+    return fraction

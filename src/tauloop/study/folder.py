@@ -29,17 +29,27 @@ from tauloop.study.calculations import LOG, ComputedSamples
 from tauloop.study.file import Study
 from tauloop.study.variations import inputs_of
 
-#: File of the manifest, and folders of the Parquet files and of complete results.
-MANIFEST, PARTS_FOLDER, RESULTS_FOLDER = "study.json", "parts", "whole"
+#: Name of the manifest.
+MANIFEST = "study.json"
+#: Folder of the Parquet files.
+PARTS_FOLDER = "parts"
+#: Folder of complete results.
+RESULTS_FOLDER = "whole"
 _PART_NAME = re.compile(r"samples-(\d{10})-(\d{10})\.parquet", re.ASCII)
-#: Columns of the sample numbers and of their problems.
-SAMPLE, PROBLEM = "sample", "problem"
+#: Column of the sample numbers.
+SAMPLE = "sample"
+#: Column of the problems of the samples.
+PROBLEM = "problem"
 #: Format of a folder.
 _FOLDER_FORMAT = "tauloop-study-folder/2"
-#: Metadata keys of a Parquet file for its study and samples, and for the states of its logs.
-_CONTENT_KEY, _LOGS_KEY = b"tauloop-study", b"tauloop-logs"
-#: Maximum number of different problems that are counted separately, and the name for all others.
-MAX_DISTINCT_PROBLEMS, OTHER_PROBLEMS = 100, "other problems"
+#: Metadata key of a Parquet file for its study and range of samples.
+_CONTENT_KEY = b"tauloop-study"
+#: Metadata key of a Parquet file for the sizes and modification times of its logs.
+_LOGS_KEY = b"tauloop-logs"
+#: Maximum number of different problems that are counted separately.
+MAX_DISTINCT_PROBLEMS = 100
+#: Name under which all other problems are counted.
+OTHER_PROBLEMS = "other problems"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +104,12 @@ class StudyFolder:
             InputError: the folder belongs to another study or another version, or it belongs to
                 this study but `resume` is False.
         """
-        manifest, where = self.manifest, str(self.path)
+        manifest = self.manifest
+        where = str(self.path)
         if not manifest:
             if self.parts():
                 what = f"contains study results but no {MANIFEST}, so the study they belong to is unknown"
-                raise InputError.of(where, what, "restore it, or name another folder")
+                raise InputError.of(where, what, "restore this file, or name another folder")
             manifest = {
                 "format": _FOLDER_FORMAT,
                 "study": study.digest,
@@ -118,10 +129,9 @@ class StudyFolder:
             what = f"contains another study, {manifest['study']}; this one is {study.digest}"
             problems.add(where, what, "name another folder, or restore the study file")
         for name, version in versions.items():
-            if (before := manifest["versions"].get(name)) != version:
-                what = (
-                    f"was started with {name} {before}, but this is {version}: results may differ"
-                )
+            stored_version = manifest["versions"].get(name)
+            if stored_version != version:
+                what = f"was started with {name} {stored_version}, but this is {version}: results may differ"
                 problems.add(where, what, "install the earlier version, or use another folder")
         InputError.raise_if_any(problems)
 
@@ -132,7 +142,7 @@ class StudyFolder:
         Raises:
             InputError: another process uses it, or it cannot be created.
         """
-        _make(self.path / PARTS_FOLDER)
+        _create_folder(self.path / PARTS_FOLDER)
         with exclusive_lock(self.path):
             yield
 
@@ -155,11 +165,11 @@ class StudyFolder:
             StudyPart(first=int(m[1]), last=int(m[2]), path=self.path / PARTS_FOLDER / m[0])
             for m in matches
         ]
-        for before, after in pairwise(parts):
-            if after.first < before.last:
-                what = f"contains samples that are also in {before.path.name}"
+        for previous, part in pairwise(parts):
+            if part.first < previous.last:
+                what = f"contains samples that are also in {previous.path.name}"
                 remedy = "remove one of the two files: their results are equal"
-                raise InputError.of(str(after.path), what, remedy)
+                raise InputError.of(str(part.path), what, remedy)
         return tuple(parts)
 
     def delete_outdated_parts(self, study: Study) -> None:
@@ -178,9 +188,10 @@ class StudyFolder:
                     part.path.unlink()
 
     def missing(self, count: int) -> list[tuple[int, int]]:
-        """Return the ranges of samples without a part."""
+        """Return the ranges (first, end) of samples without a part."""
         ranges = [(0, 0), *((part.first, part.last) for part in self.parts()), (count, count)]
-        return [(before[1], after[0]) for before, after in pairwise(ranges) if before[1] < after[0]]
+        gaps = [(previous[1], following[0]) for previous, following in pairwise(ranges)]
+        return [(first, end) for first, end in gaps if first < end]
 
     def write(self, first: int, inputs: Mapping[str, np.ndarray], outcome: ComputedSamples) -> Path:
         """Write a part with sample numbers, inputs, results and problems.
@@ -196,13 +207,13 @@ class StudyFolder:
 
         n = len(outcome.problems)
         columns: dict[str, Any] = {SAMPLE: np.arange(first, first + n)}
-        columns |= {f"input.{name}": _plain(values) for name, values in inputs.items()}
+        columns |= {f"input.{name}": _column_values(values) for name, values in inputs.items()}
         columns |= {f"output.{name}": values for name, values in outcome.values.items()}
         columns[PROBLEM] = pyarrow.array(
             outcome.problems, type=pyarrow.string()
         ).dictionary_encode()
         for k, text in outcome.whole.items():
-            _make(self.path / RESULTS_FOLDER)
+            _create_folder(self.path / RESULTS_FOLDER)
             write_text(self.path / RESULTS_FOLDER / f"sample-{first + k:010d}.json", text + "\n")
         path = self.path / PARTS_FOLDER / f"samples-{first:010d}-{first + n:010d}.parquet"
         content = _content(self.manifest["study"], first, first + n)
@@ -229,14 +240,15 @@ class StudyFolder:
         Raises:
             InputError: a part is damaged.
         """
-        counts, good = Counter[str](), [np.zeros(0, dtype=bool)]
+        counts = Counter[str]()
+        successes = [np.zeros(0, dtype=bool)]
         for values in self._pieces(PROBLEM):
             texts = values.to_pylist()
-            good.append(np.array([not text for text in texts]))
+            successes.append(np.array([not text for text in texts]))
             for text in filter(None, texts):
                 is_distinct = text in counts or len(counts) < MAX_DISTINCT_PROBLEMS
                 counts[text if is_distinct else OTHER_PROBLEMS] += 1
-        return dict(counts), np.concatenate(good)
+        return dict(counts), np.concatenate(successes)
 
     def whole(self, number: int) -> Any:
         """Return the complete result of a sample as plain data.
@@ -268,14 +280,15 @@ class StudyFolder:
                 raise InputError.of(
                     str(part.path), f"is damaged: {error}", "remove it and resume the study"
                 ) from None
-            is_right = content == _content(study, part.first, part.last)
-            if not is_right or len(values) != part.last - part.first:
+            is_of_study = content == _content(study, part.first, part.last)
+            if not is_of_study or len(values) != part.last - part.first:
                 what = "does not match its file name, or belongs to another study"
                 raise InputError.of(str(part.path), what, "remove it and resume the study")
             yield values
 
 
 def _content(study: str, first: int, last: int) -> bytes:
+    """Return the metadata that identify the study and the samples of a part."""
     return f"{study} {first} {last}".encode()
 
 
@@ -285,7 +298,12 @@ def _log_states(inputs: Mapping[str, np.ndarray]) -> bytes:
     return json.dumps([state and (state.st_size, state.st_mtime_ns) for state in states]).encode()
 
 
-def _make(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
+    """Create a folder unless it exists.
+
+    Raises:
+        InputError: the folder cannot be created.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -294,5 +312,8 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def _plain(values: np.ndarray) -> Any:
-    return values if values.dtype != object else [str(value) for value in values]
+def _column_values(values: np.ndarray) -> Any:
+    """Return values for a Parquet column; objects are converted to text."""
+    if values.dtype != object:
+        return values
+    return [str(value) for value in values]

@@ -55,7 +55,7 @@ from tauloop.study.workflow import StudyOptions, run_study
 STORED_SCALARS = {"samples": "samples", "faults": "diagnostics/faults of the log/value"}
 #: Largest accepted fraction of logs whose delays and bending the standard deviations do not cover.
 MAX_LOGS_WITHOUT_TIMING = 0.5
-#: Quantities of diagnostics, and advice.
+#: Parts of the names and the advice of diagnostics.
 BASE_REGRESSOR = "the base regressor (unit-norm columns)"
 HELD_OUT_RATIO = "RMSE on the held-out data to that on the training data"
 MORE_EXCITATION = "record a motion with more excitation"
@@ -108,7 +108,8 @@ class FoldedLogs(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield base parameters and deviations by `parameter`, and residuals by `output`."""
-        base, estimate = self.identification.base, self.identification.estimate
+        base = self.identification.base
+        estimate = self.identification.estimate
         columns = {"value": estimate.values, "deviation": estimate.standard_deviations}
         yield from rows("parameter", base.names, base.units, **columns)
         yield Variable(name="output", values=self.triangle.training.outputs, over=("output",))
@@ -122,7 +123,8 @@ class FoldedLogs(Result):
     @in_json()
     def base_parameters(self) -> list[dict[str, Any]]:
         """Values and standard deviations of the base parameters."""
-        base, estimate = self.identification.base, self.identification.estimate
+        base = self.identification.base
+        estimate = self.identification.estimate
         return records(
             name=base.names,
             unit=base.units,
@@ -134,11 +136,12 @@ class FoldedLogs(Result):
     @in_json()
     def outputs(self) -> list[dict[str, Any]]:
         """Residuals of every output."""
-        fitted, held_out = self.identification.training, self.identification.held_out
+        training = self.identification.training
+        held_out = self.identification.held_out
         return records(
             output=self.triangle.training.outputs,
-            rmse=fitted,
-            held_out_rmse=[None] * len(fitted) if held_out is None else held_out,
+            rmse=training,
+            held_out_rmse=[None] * len(training) if held_out is None else held_out,
         )
 
     def write_triangle(self, path: str | Path) -> Path:
@@ -168,10 +171,10 @@ def fold_logs(
     Base parameters, deviations and errors on held-out samples agree with those of `identify` with
     all logs at once to 1e-10. The default deviations, for errors of unknown correlation, depend on
     the estimate, so every log is read three times. For decimated or independent errors, or clusters
-    by logs or blocks, it is read once. The default deviations also contain the delays and compliant
-    transmissions. Their terms are means over separate fits of the logs, so these deviations are
-    only close to those of `identify`. Results of each log are stored in the folder and are not
-    computed again when the identification is resumed.
+    by logs or blocks, it is read once. The default deviations also contain the bias due to delays
+    and compliant transmissions. Its terms are means over separate fits of the logs, so these
+    deviations only approximate those of `identify`. Results of each log are stored in the folder
+    and are not computed again when the identification is resumed.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -208,43 +211,47 @@ def fold_logs(
         >>> result.logs, result.refused
         (2, {})
     """
-    options, mechanism = options or FoldOptions(), mechanism_of(machine)
-    settings = options.identification
+    options = options or FoldOptions()
+    mechanism = mechanism_of(machine)
+    identification_options = options.identification
     _require_foldable_options(options)
     paths = [str(Path(log).absolute()) for log in logs]
-    twice = sorted({path for path in paths if paths.count(path) > 1})
+    repeated_paths = sorted({path for path in paths if paths.count(path) > 1})
     InputError.raise_if_any(
-        Problem("logs", f"{path} is given twice", "give each log once") for path in twice
+        Problem("logs", f"{path} is given twice", "give each log once") for path in repeated_paths
     )
-    readings = 3 if settings.errors == "autocorrelated" else 1
+    readings = 3 if identification_options.errors == "autocorrelated" else 1
     folding = _Folding(mechanism, paths, Path(folder), options, readings, progress, {}, {})
-    arrays, refused, faults = folding.read("fold", 0, {}), folding.refused, folding.faults
+    arrays = folding.read("fold", 0, {})
+    refused = folding.refused
+    faults = folding.faults
     added = [] if options.add is None else [read_triangle(options.add)]
     _require_some_logs(logs, refused)
-    known: dict[int, str] = {}
+    log_of_mark: dict[int, str] = {}
     for triangle in added:
-        known |= dict.fromkeys(triangle.marks.tolist(), f"a log of {options.add}")
-    lobes: list[float] = []
+        log_of_mark |= dict.fromkeys(triangle.marks.tolist(), f"a log of {options.add}")
+    filter_lengths: list[float] = []
     timing: dict[int, dict[str, np.ndarray]] = {}
-    read = _with_lobes(_with_timing(arrays, timing), lobes)
-    triangle = fold_all([*added, *folding.distinct(read, known)])
-    folded = _identified(triangle, settings)
+    arrays = _with_filter_lengths(_with_timing(arrays, timing), filter_lengths)
+    triangle = fold_all([*added, *folding.distinct(arrays, log_of_mark)])
+    folded = _identify(triangle, identification_options)
     timing_diagnostics: tuple[Diagnostic, ...] = ()
     if readings == 3:
-        folded = _with_scores(folding, folded, residual_lags(max(lobes)) if lobes else 0)
+        lags = residual_lags(max(filter_lengths)) if filter_lengths else 0
+        folded = _with_scores(folding, folded, lags)
         folded, timing_diagnostics = _with_mean_timing(folded, list(timing.values()))
     return FoldedLogs(
         machine=mechanism.name,
         logs=triangle.logs,
         samples=triangle.training.samples,
-        errors=str(settings.errors),
+        errors=str(identification_options.errors),
         identification=folded,
         triangle=triangle,
         refused=refused,
         faults=faults,
         diagnostics=(*_diagnostics(folded, refused, faults), *timing_diagnostics),
         provenance=provenance(
-            options={"identification": texts_of(settings)},
+            options={"identification": texts_of(identification_options)},
             inputs={"logs": len(logs)},
             packages=("numpy", "scipy"),
         ),
@@ -255,7 +262,8 @@ def _require_foldable_options(options: FoldOptions) -> None:
     """Reject options that need samples of several logs at once.
 
     Raises:
-        InputError: such an option, or an error model that needs the logs of `options.add` again.
+        InputError: an option needs samples of several logs at once, or the error model needs the
+            logs of `options.add` again.
     """
     require_foldable(options.identification)
     if options.add is not None and options.identification.errors == "autocorrelated":
@@ -277,13 +285,13 @@ def _require_some_logs(logs: Sequence[str | Path], refused: Mapping[str, str]) -
         raise IdentificationError([Problem(where="", what=text) for text in texts])
 
 
-def _identified(triangle: LogTriangle, options: IdentificationOptions) -> FoldedIdentification:
+def _identify(triangle: LogTriangle, options: IdentificationOptions) -> FoldedIdentification:
     """Return the base parameters of all logs, with the estimator and errors of the options."""
     estimator = OrdinaryLeastSquares() if options.estimator == "ols" else WeightedLeastSquares()
-    clustered = None
+    error_model = None
     if options.errors in ("logs", "blocks"):
-        clustered = ClusteredErrors(by=str(options.errors).removesuffix("s"))
-    return identify_folded(triangle, estimator, errors=clustered)
+        error_model = ClusteredErrors(by=str(options.errors).removesuffix("s"))
+    return identify_folded(triangle, estimator, errors=error_model)
 
 
 def _with_mean_timing(
@@ -302,8 +310,8 @@ def _with_mean_timing(
     normals = [_normal_matrix(entry["training_triangles"], folded) for entry in timing]
     terms = mean_timing_terms(timing, normals, names, folded.estimate)
     folded = replace(folded, estimate=with_bias_covariance(folded.estimate, terms))
-    without = sum(not has_timing(entry, names) for entry in timing)
-    return folded, _timing_diagnostics(terms, without / len(timing))
+    uncovered = sum(not has_timing(entry, names) for entry in timing)
+    return folded, _timing_diagnostics(terms, uncovered / len(timing))
 
 
 def _diagnostics(
@@ -348,27 +356,27 @@ def _diagnostics(
 
 
 def _timing_diagnostics(
-    terms: Sequence[TimingTerm], without_share: float
+    terms: Sequence[TimingTerm], uncovered_fraction: float
 ) -> tuple[Diagnostic, ...]:
     """Return diagnostics of delays and compliant transmissions in all logs together.
 
     Args:
         terms: means of the terms over the logs.
-        without_share: fraction of the logs whose separate fit does not determine the terms.
+        uncovered_fraction: fraction of the logs whose separate fit does not determine the terms.
     """
-    shown = [f"{term.kind} of {', '.join(term.outputs)}" for term in terms if term.is_shown]
+    significant = [f"{term.kind} of {', '.join(term.outputs)}" for term in terms if term.is_shown]
     return (
         diagnostic(
             "delays and compliant transmissions that are significant over all logs",
-            float(len(shown)),
+            float(len(significant)),
             at_most=0.0,
-            advice=f"{'; '.join(shown)}: align force and motion in time, or excite lower frequencies",
+            advice=f"{'; '.join(significant)}: align force and motion in time, or excite lower frequencies",
         ),
         diagnostic(
             "fraction of logs whose delays and bending the standard deviations do not cover",
-            without_share,
+            uncovered_fraction,
             at_most=MAX_LOGS_WITHOUT_TIMING,
-            advice="deviations may be too small: record logs each of which determines all parameters",
+            advice="deviations may be too small: record logs that each determine all parameters",
         ),
     )
 
@@ -387,56 +395,71 @@ class _Folding:
     faults: dict[str, int]
 
     def distinct(
-        self, logs_arrays: Iterator[dict[str, np.ndarray]], known: dict[int, str]
+        self, logs_arrays: Iterator[dict[str, np.ndarray]], log_of_mark: dict[int, str]
     ) -> Iterator[LogTriangle]:
-        """Yield the condensed logs, and reject logs that repeat the samples of another."""
+        """Yield the condensed logs, and reject logs that repeat the samples of another log.
+
+        `log_of_mark` maps the fingerprint of the samples of each accepted log to its name.
+        """
         logs = [log for log in self.logs if log not in self.refused]
         for log, triangle in zip(logs, map(triangle_of, logs_arrays), strict=True):
-            if (first := known.setdefault(int(triangle.marks[0]), log)) == log:
+            first = log_of_mark.setdefault(int(triangle.marks[0]), log)
+            if first == log:
                 yield triangle
             else:
                 self.refused[log] = f"has the same samples as {first}; each log is used once"
 
     def read(
-        self, result: str, number: int, more: Mapping[str, Any]
+        self, result: str, number: int, extra_options: Mapping[str, Any]
     ) -> Iterator[dict[str, np.ndarray]]:
         """Return the arrays of all logs that are not rejected; record rejected and faulty logs.
+
+        Args:
+            result: name of the calculation.
+            number: number of the reading, from 0.
+            extra_options: options in addition to those of the identification.
 
         Raises:
             IdentificationError: a log that has been read before cannot be read again.
         """
-        count, folder = len(self.logs), self.folder / f"reading-{number + 1}"
+        count = len(self.logs)
+        folder = self.folder / f"reading-{number + 1}"
         study = Study(
             machine=self.machine.name,
             machine_text=dumps(self.machine),
             variations=(VariedInput(name=LOG, kind="list", values=tuple(self.logs)),),
             result=result,
-            options=texts_of(self.options.identification) | dict(more),
+            options=texts_of(self.options.identification) | dict(extra_options),
             keep=STORED_SCALARS,
             whole=tuple(range(count)),
             limits={},
         )
 
-        tick, readings = self.progress or (lambda *_: None), self.readings
+        report = self.progress or (lambda *_: None)
+        readings = self.readings
         run_study(
             study,
             folder,
             self.options.study,
-            progress=lambda n, all: tick(number * count + n, readings * all),
+            progress=lambda n, total: report(number * count + n, readings * total),
         )
         stored = StudyFolder(folder)
-        problems, faults = stored.column(PROBLEM), stored.column("output.faults")
+        problems = stored.column(PROBLEM)
+        faults = stored.column("output.faults")
         samples = stored.column("sample").astype(int)
         refused = {}
         for i, text in zip(samples, problems, strict=True):
             if text:
                 refused[self.logs[i]] = str(text)
         for i in set(range(count)) - set(samples.tolist()):
-            refused[self.logs[i]] = "it killed its workers"
-        lost = [
+            refused[self.logs[i]] = "its workers died while they read it"
+        reread_problems = [
             Problem("", f"cannot be read again: {text}", file=log) for log, text in refused.items()
         ]
-        IdentificationError.raise_if_any(p for p in lost if number and p.file not in self.refused)
+        if number:
+            IdentificationError.raise_if_any(
+                p for p in reread_problems if p.file not in self.refused
+            )
         self.refused.update(refused)
         for i, fault_count in zip(samples, faults, strict=True):
             if fault_count > 0:
@@ -469,13 +492,13 @@ def _normal_matrix(triangles: np.ndarray, folded: FoldedIdentification) -> np.nd
     return np.asarray(np.einsum("kmi,kmj->ij", base, base))
 
 
-def _with_lobes(
-    logs_arrays: Iterator[dict[str, np.ndarray]], lobes: list[float]
+def _with_filter_lengths(
+    logs_arrays: Iterator[dict[str, np.ndarray]], filter_lengths: list[float]
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the arrays of logs, and store the lengths of their filters in `lobes`."""
+    """Yield the arrays of logs, and append the lengths of their filters to a list."""
     for arrays in logs_arrays:
         if "lobe" in arrays:
-            lobes.append(float(arrays["lobe"]))
+            filter_lengths.append(float(arrays["lobe"]))
         yield arrays
 
 
@@ -496,13 +519,13 @@ def _with_scores(
     products = [arrays.pop("residuals") for arrays in second if "residuals" in arrays]
     log_sums = (ScoreSums(samples=int(arrays.pop("samples")), **arrays) for arrays in second)
     sums = reduce(ScoreSums.__add__, log_sums)
-    settings: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
+    score_options: dict[str, Any] = {"directions": flat, "kernel": sums.kernel.tolist()}
     total = np.zeros(0)
     if products:
         shortest = min(map(len, products))
         total = np.sum([part[:shortest] for part in products], axis=0)
-        settings["correlation"] = fading_correlation(total).tolist()
-    third = list(folding.read("fold-scores", 2, settings))
+        score_options["correlation"] = fading_correlation(total).tolist()
+    third = list(folding.read("fold-scores", 2, score_options))
     floor = None
     if products:
         floor = NoiseFloor(

@@ -23,7 +23,7 @@ def option_names(options: type) -> tuple[str, ...]:
     hints = get_type_hints(options)
     for item in fields(options):
         spec = item.metadata.get(KEY) or Option()
-        inner = _inner(spec, hints[item.name])
+        inner = _nested_options(spec, hints[item.name])
         if inner is not None:
             names += option_names(inner)
         elif spec.flag != "":
@@ -36,7 +36,7 @@ def options_classes(options: type) -> tuple[type, ...]:
     classes: tuple[type, ...] = ()
     hints = get_type_hints(options)
     for item in fields(options):
-        inner = _inner(item.metadata.get(KEY) or Option(), hints[item.name])
+        inner = _nested_options(item.metadata.get(KEY) or Option(), hints[item.name])
         if inner is not None:
             classes += options_classes(inner)
     return (*classes, options)
@@ -50,7 +50,7 @@ def options_from(options: type, texts: Mapping[str, Any]) -> Any:
         texts: one or several texts by field name.
 
     Raises:
-        InputError: unknown names or invalid values.
+        InputError: names are unknown, or values are invalid.
     """
     InputError.raise_if_any(
         unknown_names(texts, option_names(options), "is not an option of this calculation")
@@ -59,11 +59,14 @@ def options_from(options: type, texts: Mapping[str, Any]) -> Any:
 
 
 def _options_object(options: type, texts: Mapping[str, Any]) -> Any:
-    hints, values, problems = get_type_hints(options), {}, Problems()
+    """Return an options object from texts whose names have been checked."""
+    hints = get_type_hints(options)
+    values = {}
+    problems = Problems()
     for item in fields(options):
         spec = item.metadata.get(KEY) or Option()
         with problems.collecting(InputError):
-            inner = _inner(spec, hints[item.name])
+            inner = _nested_options(spec, hints[item.name])
             if inner is not None:
                 inner_texts = {name: texts[name] for name in option_names(inner) if name in texts}
                 if inner_texts:
@@ -74,7 +77,8 @@ def _options_object(options: type, texts: Mapping[str, Any]) -> Any:
     return options(**values)
 
 
-def _members(annotation: Any) -> tuple[Any, ...]:
+def _union_members(annotation: Any) -> tuple[Any, ...]:
+    """Return the types of a union except None, or the type itself."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     is_union = get_origin(annotation) in (Union, types.UnionType)
@@ -83,11 +87,16 @@ def _members(annotation: Any) -> tuple[Any, ...]:
     return tuple(member for member in get_args(annotation) if member is not types.NoneType)
 
 
-def _inner(spec: Option, annotation: Any) -> type | None:
+def _nested_options(spec: Option, annotation: Any) -> type | None:
+    """Return the class of options of a field; None if the field is a single option."""
     if spec.read or spec.named or spec.flag == "":
         return None
     return next(
-        (kind for kind in _members(annotation) if isinstance(kind, type) and is_dataclass(kind)),
+        (
+            kind
+            for kind in _union_members(annotation)
+            if isinstance(kind, type) and is_dataclass(kind)
+        ),
         None,
     )
 
@@ -105,19 +114,21 @@ def _value(name: str, spec: Option, annotation: Any, text: Any) -> Any:
         return matches[0]
     if spec.read is not None:
         return text if spec.unit and spec.read is str else spec.read(text)
-    field_type = _members(annotation)[0]
+    field_type = _union_members(annotation)[0]
     if get_origin(field_type) is tuple:
         is_list = isinstance(text, Sequence) and not isinstance(text, str)
         items = text if is_list else str(text).split(",")
-        return tuple(_plain(name, get_args(field_type)[0], item) for item in items)
+        return tuple(_parsed_value(name, get_args(field_type)[0], item) for item in items)
     origin = get_origin(field_type)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         pairs = pairs_reader(name)(text)
-        return {key: _plain(name, get_args(field_type)[1], value) for key, value in pairs.items()}
-    return _plain(name, field_type, text)
+        return {
+            key: _parsed_value(name, get_args(field_type)[1], value) for key, value in pairs.items()
+        }
+    return _parsed_value(name, field_type, text)
 
 
-def _plain(name: str, field_type: Any, text: Any) -> Any:
+def _parsed_value(name: str, field_type: Any, text: Any) -> Any:
     """Return a flag, number, path, word or text."""
     if field_type is bool:
         if str(text).casefold() not in _FLAGS:

@@ -44,7 +44,9 @@ class PoseErrors(ReprMixin):
     """Tool errors over all poses, one number per machine (N,); NaN if a pose is out of reach.
 
     Attributes:
-        mean, rms, largest: distance of the tool from its nominal position, m.
+        mean: mean distance of the tool from its nominal position, m.
+        rms: root mean square of this distance, m.
+        largest: largest value of this distance, m.
         turn: largest angle of the tool from its nominal orientation, rad.
     """
 
@@ -83,11 +85,11 @@ class Accuracy:
         states = random_states(model, options.poses, np.random.default_rng(options.pose_seed))
         q = np.resize(states.q, (options.poses, states.q.shape[1]))
         motion = model.actuators
-        self.names, self.poses = tuple(names), len(q)
+        self.names = tuple(names)
+        self.poses = len(q)
         self._kernel = motion.compiled(TOOL, ("place", "rotation"))
-        rows = (
-            -(-len(q) // LANES) * LANES
-        )  # so that each block of vectorized samples has poses of only one machine
+        # Poses are padded so that each block of vectorized samples belongs to one machine.
+        rows = -(-len(q) // LANES) * LANES
         self._rows = np.minimum(np.arange(rows), len(q) - 1)
         known_inputs = {"position": model.actuator_position(q), "start": q}
         sizes = {port.name: port.size for port in self._kernel.function.inputs}
@@ -98,27 +100,28 @@ class Accuracy:
         }
         nominal = np.array([[mechanism.parameters[name].value for name in self.names]])
         nominal = nominal.reshape(1, -1)
-        place, rotation, is_reached = self._run(nominal)
+        position, rotation, is_reached = self._run(nominal)
         if not is_reached.all():
             problem = "the nominal machine does not return to its own poses"
             raise InputError.of("poses", problem, "report this as a bug in Tauloop")
-        self._place, self._rotation = place[0], rotation[0]
+        self._position = position[0]
+        self._rotation = rotation[0]
         self._has_rotations = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
 
     def _run(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return positions (N, poses, 3), rotations (N, poses, 9), and reached poses (N, poses)."""
-        rows, poses = len(self._rows), self.poses
+        """Return positions (N, poses, 3), rotations (N, poses, 9), and valid poses (N, poses)."""
+        rows = len(self._rows)
+        poses = self.poses
         n = len(theta) * rows
         inputs = {name: np.tile(array, (len(theta), 1)) for name, array in self._poses.items()}
         inputs["theta"] = np.repeat(theta, rows, axis=0)
         names = [port.name for port in self._kernel.function.inputs]
         outputs = self._kernel.batch({name: inputs[name] for name in names}, n)
         health = compiled_diagnostics(outputs["health"])
-        is_good = (health.is_reached & health.is_regular).reshape(-1, rows)[:, :poses]
-        place, rotation = (
-            outputs[name].reshape(len(theta), rows, -1)[:, :poses] for name in ("place", "rotation")
-        )
-        return place, rotation, is_good
+        is_valid = (health.is_reached & health.is_regular).reshape(-1, rows)[:, :poses]
+        position = outputs["place"].reshape(len(theta), rows, -1)[:, :poses]
+        rotation = outputs["rotation"].reshape(len(theta), rows, -1)[:, :poses]
+        return position, rotation, is_valid
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> PoseErrors:
         """Return the errors of machines for values of their parameters.
@@ -134,23 +137,22 @@ class Accuracy:
         step = max(POSES_PER_BLOCK // len(self._rows), 1)
         for first in range(0, len(theta), step):
             machines = slice(first, min(first + step, len(theta)))
-            place, rotation, is_good = self._run(theta[machines])
-            square = ((place - self._place) ** 2).sum(axis=2)
-            square[~is_good] = np.nan
-            errors[:2, machines] = np.sqrt(square).mean(axis=1), np.sqrt(square.mean(axis=1))
-            errors[2:, machines] = (
-                np.sqrt(square.max(axis=1)),
-                self._largest_angles(rotation, is_good),
-            )
+            position, rotation, is_valid = self._run(theta[machines])
+            squares = ((position - self._position) ** 2).sum(axis=2)
+            squares[~is_valid] = np.nan
+            errors[0, machines] = np.sqrt(squares).mean(axis=1)
+            errors[1, machines] = np.sqrt(squares.mean(axis=1))
+            errors[2, machines] = np.sqrt(squares.max(axis=1))
+            errors[3, machines] = self._largest_angles(rotation, is_valid)
         return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
 
-    def _largest_angles(self, rotation: np.ndarray, is_good: np.ndarray) -> np.ndarray:
+    def _largest_angles(self, rotation: np.ndarray, is_valid: np.ndarray) -> np.ndarray:
         """Return the largest angles (N,) from |R - R0| = 2 sqrt(2) sin(angle / 2)."""
         if not self._has_rotations:
-            return np.where(is_good.all(axis=1), 0.0, np.nan)
-        square = ((rotation - self._rotation) ** 2).sum(axis=2)
-        square[~is_good] = np.nan
-        return 2.0 * np.arcsin(np.minimum(np.sqrt(square.max(axis=1) / 8.0), 1.0))
+            return np.where(is_valid.all(axis=1), 0.0, np.nan)
+        squares = ((rotation - self._rotation) ** 2).sum(axis=2)
+        squares[~is_valid] = np.nan
+        return 2.0 * np.arcsin(np.minimum(np.sqrt(squares.max(axis=1) / 8.0), 1.0))
 
 
 def accuracy(

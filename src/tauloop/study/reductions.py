@@ -32,11 +32,15 @@ class ScalarSummary(ReprMixin):
         name: name of the scalar.
         unit: SI unit, "" if unknown.
         count: number of samples.
-        mean, deviation: mean and standard deviation.
-        least, greatest: smallest and largest value.
+        mean: mean.
+        deviation: standard deviation.
+        least: smallest value.
+        greatest: largest value.
         quantiles: quantiles, by the fraction of samples below them.
-        least_at, greatest_at: numbers of the samples with the smallest and the largest value.
-        least_inputs, greatest_inputs: inputs of these two samples.
+        least_at: number of the sample with the smallest value.
+        greatest_at: number of the sample with the largest value.
+        least_inputs: inputs of the sample with the smallest value.
+        greatest_inputs: inputs of the sample with the largest value.
     """
 
     name: str
@@ -94,24 +98,26 @@ def summarize(
         folder: folder with the stored samples.
         set_aside: ranges of samples that were skipped because their workers died.
 
-    Source of the yield's interval: Wilson 1927, Journal of the American Statistical Association 22.
+    Source of the confidence interval of the yield: Wilson 1927, Journal of the American Statistical
+    Association 22.
     """
     from scipy.stats import binomtest
 
     sample = folder.column(SAMPLE).astype(int, copy=False)
     problems, is_passing = folder.problems()
     problem_count = len(is_passing) - int(is_passing.sum())
-    summaries, indices = [], list[SobolIndex]()
+    summaries = []
+    indices: list[SobolIndex] = []
     for name, unit in study.scalars.items():
         values = np.asarray(folder.column(f"output.{name}"), dtype=float)
-        known = np.flatnonzero(np.isfinite(values))
-        if len(known):
-            summaries.append(_summary(study, name, unit, values[known], sample[known]))
+        finite_rows = np.flatnonzero(np.isfinite(values))
+        if len(finite_rows):
+            summaries.append(_summary(study, name, unit, values[finite_rows], sample[finite_rows]))
         if name in study.limits:
             lower, upper = study.limits[name]
             with np.errstate(invalid="ignore"):
                 is_passing &= (values >= lower) & (values <= upper)
-        if study.design == "sobol" and len(known) == study.count:
+        if study.design == "sobol" and len(finite_rows) == study.count:
             indices += sobol_indices(
                 name, tuple(item.name for item in study.drawn), values, study.seed
             )
@@ -166,8 +172,9 @@ def _summary(
     study: Study, name: str, unit: str, values: np.ndarray, sample: np.ndarray
 ) -> ScalarSummary:
     mean = math.fsum(values) / len(values)
-    low, high = int(np.argmin(values)), int(np.argmax(values))
-    shares = np.quantile(values, study.quantiles).tolist()
+    lowest = int(np.argmin(values))
+    highest = int(np.argmax(values))
+    quantiles = np.quantile(values, study.quantiles).tolist()
     return ScalarSummary(
         name=name,
         unit=unit,
@@ -175,14 +182,15 @@ def _summary(
         mean=mean,
         deviation=math.sqrt(math.fsum((values - mean) ** 2) / max(len(values) - 1, 1)),
         quantiles={
-            f"{share:.15g}": value for share, value in zip(study.quantiles, shares, strict=True)
+            f"{fraction:.15g}": value
+            for fraction, value in zip(study.quantiles, quantiles, strict=True)
         },
-        least=float(values[low]),
-        greatest=float(values[high]),
-        least_at=int(sample[low]),
-        greatest_at=int(sample[high]),
-        least_inputs=_inputs(study, int(sample[low])),
-        greatest_inputs=_inputs(study, int(sample[high])),
+        least=float(values[lowest]),
+        greatest=float(values[highest]),
+        least_at=int(sample[lowest]),
+        greatest_at=int(sample[highest]),
+        least_inputs=_inputs(study, int(sample[lowest])),
+        greatest_inputs=_inputs(study, int(sample[highest])),
     )
 
 

@@ -17,8 +17,8 @@ MAX_LISTED_LOGS = 10
 
 def study_tables(result: StudyResult) -> Iterator[Printed]:
     """Yield the tables of a study."""
-    shares = list(result.scalars[0].quantiles) if result.scalars else []
-    quantile_heads = [f"{float(share):.3g} below" for share in shares]
+    fractions = list(result.scalars[0].quantiles) if result.scalars else []
+    quantile_heads = [f"{float(fraction):.3g} below" for fraction in fractions]
     names = ("mean", "deviation", "least", *quantile_heads, "greatest")
     heads = [(name, "") for name in names]
     rows = [_scalar_row(item) for item in result.scalars]
@@ -29,12 +29,13 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
         rows=rows,
     )
     for item in result.scalars:
-        yield _worst(item)
+        yield _greatest_sample(item)
     if result.passed is not None and result.yield_interval is not None and result.samples:
-        low, high = (100 * bound for bound in result.yield_interval)
-        share = 100 * result.passed / result.samples
+        low, high = result.yield_interval
+        percent = 100 * result.passed / result.samples
         yield (
-            f"yield: {result.passed} of {result.samples} pass, {share:.2f} % (95 %: {low:.2f} to {high:.2f} %)"
+            f"yield: {result.passed} of {result.samples} pass, {percent:.2f} % "
+            f"(95 %: {100 * low:.2f} to {100 * high:.2f} %)"
         )
     if result.sobol:
         indices = [
@@ -54,9 +55,8 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
             *heads,
             rows=indices,
         )
-    for problem, count in sorted(result.problems.items(), key=lambda entry: -entry[1])[
-        :MAX_LISTED_PROBLEMS
-    ]:
+    problems = sorted(result.problems.items(), key=lambda entry: -entry[1])
+    for problem, count in problems[:MAX_LISTED_PROBLEMS]:
         yield f"{counted(count, 'sample')}: {problem}"
     for first, last in result.set_aside:
         yield f"skipped: samples {first} to {last - 1}, because their workers died"
@@ -65,12 +65,14 @@ def study_tables(result: StudyResult) -> Iterator[Printed]:
 
 
 def _scalar_row(item: ScalarSummary) -> tuple[str, ...]:
+    """Return the cells of the row of a scalar."""
     name = f"{item.name} [{item.unit}]" if item.unit else item.name
     values = (item.mean, item.deviation, item.least, *item.quantiles.values(), item.greatest)
     return (name, *(f"{value:.4g}" for value in values))
 
 
-def _worst(item: ScalarSummary) -> str:
+def _greatest_sample(item: ScalarSummary) -> str:
+    """Return text with the sample of the largest value, and its inputs."""
     inputs = ", ".join(
         f"{name} = {value:.7g}" if isinstance(value, float) else f"{name} = {value}"
         for name, value in item.greatest_inputs.items()

@@ -51,13 +51,13 @@ class VariedInput(ReprMixin):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it is drawn from a distribution."""
+        """Whether the values are drawn from a distribution."""
         return self.kind in DRAWN
 
     def transformed(self, u: np.ndarray) -> np.ndarray:
-        """Return values for numbers between 0 and 1, by the inverse distribution function."""
-        share = ndtri(u) if self.kind == "normal" else 2.0 * u - 1.0
-        return np.asarray(self.about + self.spread * share)
+        """Return values (N,) from quantiles between 0 and 1 (N,)."""
+        standardized = ndtri(u) if self.kind == "normal" else 2.0 * u - 1.0
+        return np.asarray(self.about + self.spread * standardized)
 
     def texts(self, values: np.ndarray) -> np.ndarray:
         """Return values as texts for an option; numbers are written with their unit."""
@@ -77,12 +77,13 @@ def uniform_numbers(seed: int, stream: int, first: int, last: int) -> np.ndarray
         first, last: range of samples.
     """
     blocks = range(first // SAMPLES_PER_BLOCK, -(-last // SAMPLES_PER_BLOCK))
-    drawn = [_block(seed, stream, block) for block in blocks]
-    begin = first - blocks.start * SAMPLES_PER_BLOCK if drawn else 0
-    return np.concatenate([*drawn, np.zeros(0)])[begin : begin + last - first]
+    arrays = [_block(seed, stream, block) for block in blocks]
+    begin = first - blocks.start * SAMPLES_PER_BLOCK if arrays else 0
+    return np.concatenate([*arrays, np.zeros(0)])[begin : begin + last - first]
 
 
 def _block(seed: int, stream: int, block: int) -> np.ndarray:
+    """Return the random numbers of one block."""
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, block))
     integers = np.random.Generator(np.random.Philox(sequence)).integers(
         0, 2**52, size=SAMPLES_PER_BLOCK, dtype=np.uint64

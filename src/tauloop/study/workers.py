@@ -44,7 +44,8 @@ class Batch:
     """Computed samples first to last - 1.
 
     Attributes:
-        first, last: range of samples.
+        first: number of the first sample.
+        last: number of the sample after the last.
         inputs: inputs of the samples.
         outcome: results of the samples.
         seconds: computing time, s.
@@ -218,9 +219,8 @@ class Processes(Workers):
 
     @staticmethod
     def _new_pool(width: int) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # fork is not safe if this process has threads
+        # Fork is not safe if this process has threads.
+        context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(width, mp_context=context, initializer=prepare_worker)
 
     def submit(self, study: Study, first: int, last: int) -> Future[Batch | WorkerUnavailable]:
@@ -329,8 +329,11 @@ class DaskWorkers(Workers):
         """
         self._connection = ClusterConnection(scheduler, width)
         self._client: Any = self._connection.client
-        self._scheduler, self._excluded, self.width = scheduler, set[str](), 1
-        self._last_seen = self._last_check = time.monotonic()
+        self._scheduler = scheduler
+        self._excluded: set[str] = set()
+        self.width = 1
+        self._last_check = time.monotonic()
+        self._last_seen = self._last_check
         self._check_cluster()
         self._executor: Executor = self._client.get_executor(pure=False, retries=0)
 
@@ -351,7 +354,7 @@ class DaskWorkers(Workers):
         self._excluded.add(address)
         if not set(self._client.nthreads()) - {address}:
             problem = f"no worker is left: {unavailable.problem}"
-            raise EngineError.of(address, problem, "repair the worker and continue with --resume")
+            raise EngineError.of(address, problem, "restart the worker and continue with --resume")
 
     def done(
         self, futures: set[Future[Batch | WorkerUnavailable]]
@@ -387,7 +390,7 @@ class DaskWorkers(Workers):
             raise EngineError.of(self._scheduler, problem, remedy)
 
     def _scheduler_lost(self) -> EngineError:
-        remedy = "start it again and continue with --resume; computed samples are stored"
+        remedy = "restart the scheduler and continue with --resume; computed samples are stored"
         return EngineError.of(self._scheduler, "the scheduler is lost", remedy)
 
     def close(self) -> None:

@@ -26,10 +26,12 @@ from tauloop.study.workers import (
     workers_of,
 )
 
-#: Shortest and longest computing time of a batch, s. The shortest is long compared with the
-#: overhead of a batch; the longest is short enough that an interruption loses little work.
-MIN_BATCH_TIME, MAX_BATCH_TIME = 0.1, 10.0
-#: Desired number of batches per worker, if their computing times are within these limits.
+#: Shortest computing time of a batch, s: long compared with the overhead of a batch.
+MIN_BATCH_TIME = 0.1
+#: Longest computing time of a batch, s: short enough that an interruption loses little work.
+MAX_BATCH_TIME = 10.0
+#: Desired number of batches per worker, if the computing times of the batches are within the limits
+#: above.
 BATCHES_PER_WORKER = 50
 #: Largest growth from one batch to the next while the computing time is being measured.
 BATCH_GROWTH = 8
@@ -120,20 +122,20 @@ def run_study(
     with stored.locked():
         stored.begin(study, {"tauloop": own_version()}, resume=options.resume)
         stored.delete_outdated_parts(study)
-        todo = deque(stored.missing(study.count))
-        remaining = sum(last - first for first, last in todo)
+        missing_ranges = deque(stored.missing(study.count))
+        remaining = sum(last - first for first, last in missing_ranges)
         report = progress or (lambda *_: None)
-        aside: list[tuple[int, int]] = []
+        skipped_ranges: list[tuple[int, int]] = []
         if remaining:
             with workers_of(options.count, options.cluster, remaining) as workers:
                 done = study.count - remaining
-                for batch in _batches(study, todo, workers, aside):
+                for batch in _batches(study, missing_ranges, workers, skipped_ranges):
                     stored.write(batch.first, batch.inputs, batch.outcome)
                     done += batch.last - batch.first
                     report(done, study.count)
         else:
             report(study.count, study.count)
-        return summarize(study, stored, sorted(aside))
+        return summarize(study, stored, sorted(skipped_ranges))
 
 
 def read_results(study: Study | str | Path, folder: str | Path) -> StudyResult:
@@ -154,7 +156,8 @@ class _BatchSize:
     """The size of the next batch, from the computing times of the previous batches."""
 
     def __init__(self, remaining: int) -> None:
-        self._remaining, self.size = remaining, 1
+        self._remaining = remaining
+        self.size = 1
 
     def update(self, batch: Batch, workers: Workers) -> None:
         """Adapt the size to the remaining work, and pass its estimated time to the workers."""
@@ -170,58 +173,66 @@ class _BatchSize:
 
 
 def _batches(
-    study: Study, todo: deque[tuple[int, int]], workers: Workers, aside: list[tuple[int, int]]
+    study: Study,
+    missing_ranges: deque[tuple[int, int]],
+    workers: Workers,
+    skipped_ranges: list[tuple[int, int]],
 ) -> Iterator[Batch]:
     """Yield batches when they are done, in any order; skip ranges whose workers die repeatedly."""
-    batch_size = _BatchSize(sum(last - first for first, last in todo))
-    at_work: dict[Future[Batch | WorkerUnavailable], tuple[int, int]] = {}
+    batch_size = _BatchSize(sum(last - first for first, last in missing_ranges))
+    running: dict[Future[Batch | WorkerUnavailable], tuple[int, int]] = {}
     suspects: dict[tuple[int, int], int] = {}
-    while todo or at_work or suspects:
+    while missing_ranges or running or suspects:
         # One additional batch per worker is queued, so that no worker is idle.
         max_batches = 2 * workers.width if workers.width > 1 else 1
-        while todo and not suspects and len(at_work) < max_batches:
-            first, last = todo.popleft()
+        while missing_ranges and not suspects and len(running) < max_batches:
+            first, last = missing_ranges.popleft()
             end = min(first + batch_size.size, last)
             if end < last:
-                todo.appendleft((end, last))
-            at_work[workers.submit(study, first, end)] = (first, end)
-        for future in workers.done(set(at_work)) if at_work else ():
-            sample_range = at_work.pop(future)
+                missing_ranges.appendleft((end, last))
+            running[workers.submit(study, first, end)] = (first, end)
+        for future in workers.done(set(running)) if running else ():
+            sample_range = running.pop(future)
             try:
                 batch = future.result()
             except Exception as error:
-                if not (deaths := killed_by(error)):
+                deaths = killed_by(error)
+                if not deaths:
                     raise
                 suspects[sample_range] = deaths
             else:
                 if isinstance(batch, WorkerUnavailable):
                     workers.exclude(batch)
-                    todo.appendleft(sample_range)
+                    missing_ranges.appendleft(sample_range)
                     continue
                 batch_size.update(batch, workers)
                 yield batch
-        while suspects and not at_work:
+        while suspects and not running:
             sample_range, deaths = suspects.popitem()
             batch_alone = _alone(study, sample_range, workers, deaths)
             if batch_alone is None:
-                aside.append(sample_range)
+                skipped_ranges.append(sample_range)
             else:
                 yield batch_alone
 
 
-def _alone(study: Study, place: tuple[int, int], workers: Workers, deaths: int) -> Batch | None:
-    """Compute a batch without other batches in progress, because its worker died before.
+def _alone(
+    study: Study, sample_range: tuple[int, int], workers: Workers, deaths: int
+) -> Batch | None:
+    """Compute a batch whose worker died before, while no other batch is in progress.
 
-    The result is None if its workers die repeatedly.
+    The result is None if the workers of the batch die repeatedly.
     """
-    is_proven = False
-    while deaths < MAX_KILLED_WORKERS or not is_proven:
+    has_died_alone = False
+    while deaths < MAX_KILLED_WORKERS or not has_died_alone:
         try:
-            batch = workers.alone(study, *place)
+            batch = workers.alone(study, *sample_range)
         except Exception as error:
-            if not (again := killed_by(error)):
+            further_deaths = killed_by(error)
+            if not further_deaths:
                 raise
-            deaths, is_proven = deaths + again, True
+            deaths += further_deaths
+            has_died_alone = True
         else:
             if isinstance(batch, Batch):
                 return batch

@@ -11,10 +11,12 @@ from tauloop.mechanism import Mechanism
 from tauloop.model import Model
 from tauloop.testing.conformance import ConformanceError, compare
 
-#: Relative step of central differences, and their largest relative error (truncation and rounding).
-LOSS_DIFFERENCE_STEP, LOSS_SLOPE_TOLERANCE = 1e-4, 1e-6
-#: Largest error of an instrument at its simulated readings. It is not zero, because the loops are
-#: solved from the encoders.
+#: Relative step of central differences.
+LOSS_DIFFERENCE_STEP = 1e-4
+#: Largest relative error of central differences, from truncation and rounding.
+LOSS_DERIVATIVE_TOLERANCE = 1e-6
+#: Largest error of an instrument at its simulated readings. The error is not exactly zero, because
+#: the loops are solved from the encoders.
 READING_TOLERANCE = 1e-9
 
 
@@ -28,7 +30,7 @@ def check_loss(loss: Loss) -> None:
         ConformanceError: lists all violations.
     """
     problems = Problems()
-    # avoid round numbers, which may be thresholds where the second derivative jumps
+    # Avoid round numbers, which may be thresholds where the second derivative jumps.
     z = np.geomspace(1e-3, 1e3, 97) * 1.00123
     values = loss.rho(z)
     if values.shape != (3, len(z)):
@@ -48,17 +50,17 @@ def check_loss(loss: Loss) -> None:
         remedy="scale rho so that rho(z) = z for small z",
     )
     if (np.diff(values[0]) < 0).any():
-        problems.add("rho", "decreases", "a larger residual must not have a smaller cost")
+        problems.add("rho", "decreases", "give a larger residual a cost that is not smaller")
     for order, name in ((0, "rho'"), (1, "rho''")):
         above = loss.rho(z * (1 + LOSS_DIFFERENCE_STEP))[order]
         below = loss.rho(z * (1 - LOSS_DIFFERENCE_STEP))[order]
-        slope = (above - below) / (2 * LOSS_DIFFERENCE_STEP * z)
+        difference_quotient = (above - below) / (2 * LOSS_DIFFERENCE_STEP * z)
         scale = np.abs(values[order]) / z
-        size = np.abs(values[order + 1]) + scale
-        limit = LOSS_SLOPE_TOLERANCE * size + LOSS_DIFFERENCE_STEP * scale
-        bad = np.abs(slope - values[order + 1]) > limit
-        if np.count_nonzero(bad) > 1:  # one difference may span a threshold
-            what = f"is not the derivative at {np.count_nonzero(bad)} of {len(z)} squared residuals"
+        magnitude = np.abs(values[order + 1]) + scale
+        limit = LOSS_DERIVATIVE_TOLERANCE * magnitude + LOSS_DIFFERENCE_STEP * scale
+        n_wrong = np.count_nonzero(np.abs(difference_quotient - values[order + 1]) > limit)
+        if n_wrong > 1:  # one difference may span a threshold
+            what = f"is not the derivative at {n_wrong} of {len(z)} squared residuals"
             problems.add(name, what, "correct the derivative")
     ConformanceError.raise_if_any(problems)
 
@@ -108,6 +110,6 @@ def check_instrument(instrument: Instrument, mechanism: Mechanism, *, seed: int 
         problems.add(
             "error",
             f"is {error:.3g} at simulated readings, but must be zero",
-            "return the expected minus the actual reading",
+            "return the predicted minus the measured reading",
         )
     ConformanceError.raise_if_any(problems)

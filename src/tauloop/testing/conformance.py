@@ -22,7 +22,8 @@ def compare(
     remedy: str,
 ) -> None:
     """Add a problem if two arrays differ by more than `tolerance` times their largest element."""
-    a, b = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
+    a = np.asarray(actual, dtype=float)
+    b = np.asarray(expected, dtype=float)
     if a.shape != b.shape:
         problems.add(where, f"has shape {a.shape} instead of {b.shape}", remedy)
         return
@@ -32,8 +33,8 @@ def compare(
         what = f"{not_finite} of {counted(a.size, 'value')} {verb} not finite"
         problems.add(where, what, remedy)
         return
-    size = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0), np.finfo(float).tiny)
-    error = np.abs(a - b).max(initial=0.0) / size
+    scale = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0), np.finfo(float).tiny)
+    error = np.abs(a - b).max(initial=0.0) / scale
     if error > tolerance:
         what = f"has a relative error of {error:.3g}, more than {tolerance:.0e}"
         problems.add(where, what, remedy)

@@ -32,9 +32,10 @@ def check_formulation(formulation: Formulation, *, seeds: int = 1) -> None:
     for make in (serial_chain, six_legs, planar_loop):
         for seed in range(seeds):
             mechanism = make(np.random.default_rng(seed))
-            reference, model = Model(mechanism), Model(mechanism, formulation=formulation)
+            reference = Model(mechanism)
+            model = Model(mechanism, formulation=formulation)
             states = random_states(reference, 8, np.random.default_rng(seed))
-            motion = states.position, states.velocity, states.acceleration
+            motion = (states.position, states.velocity, states.acceleration)
             expected = reference.platform.inverse_dynamics(*motion, start=states.q).force
             where = f"{make.__name__}, seed {seed}"
             remedy = "return M a + h for every velocity, equal to Newton-Euler"

@@ -19,7 +19,7 @@ from tauloop.testing.machines import planar_loop, serial_chain, six_legs
 #: rounded.
 FILE_TOLERANCE = 1e-8
 #: Fractions of a file that remain in the truncated test files.
-TRUNCATED_SHARES = (0.0, 0.3, 0.7)
+TRUNCATED_FRACTIONS = (0.0, 0.3, 0.7)
 
 
 def check_format(format_: Format, *, example: Path | None = None) -> None:
@@ -69,7 +69,9 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
                 )
             elif format_.reads:
                 try:
-                    _compare(problems, make.__name__, mechanism, format_.read(path, None, None))
+                    _compare_forces(
+                        problems, make.__name__, mechanism, format_.read(path, None, None)
+                    )
                 except Exception as error:
                     what = f"reading the written file raises {type(error).__name__}: {error}"
                     problems.add(make.__name__, what, "read the files that the format writes")
@@ -81,30 +83,33 @@ def check_format(format_: Format, *, example: Path | None = None) -> None:
             )
         complete = example if example is not None else path
         if format_.reads and complete.is_file():
-            _refuse(problems, format_, complete.read_bytes(), path)
+            _check_damaged_files(problems, format_, complete.read_bytes(), path)
     ConformanceError.raise_if_any(problems)
 
 
-def _compare(problems: Problems, where: str, before: Mechanism, after: Mechanism) -> None:
+def _compare_forces(problems: Problems, where: str, before: Mechanism, after: Mechanism) -> None:
     """Add a problem if the forces of two machines differ at random states of the first."""
-    models = Model(before), Model(after)
-    states = random_states(models[0], 8, np.random.default_rng(0))
+    model = Model(before)
+    model_after = Model(after)
+    states = random_states(model, 8, np.random.default_rng(0))
     motion = states.position, states.velocity, states.acceleration
-    expected = models[0].platform.inverse_dynamics(*motion, start=states.q).force
-    columns = [model.platform.ports.position.columns for model in models]
-    if columns[0] != columns[1]:
-        problems.add(where, f"has the coordinates {columns[1]} after reading", f"keep {columns[0]}")
+    expected = model.platform.inverse_dynamics(*motion, start=states.q).force
+    columns = model.platform.ports.position.columns
+    columns_after = model_after.platform.ports.position.columns
+    if columns != columns_after:
+        what = f"has the coordinates {columns_after} after reading"
+        problems.add(where, what, f"preserve the coordinates {columns}")
         return
-    actual = models[1].platform.inverse_dynamics(*motion).force
+    actual = model_after.platform.inverse_dynamics(*motion).force
     remedy = "write masses, dimensions and friction without changes"
     compare(problems, where, actual, expected, tolerance=FILE_TOLERANCE, remedy=remedy)
 
 
-def _refuse(problems: Problems, format_: Format, complete: bytes, path: Path) -> None:
+def _check_damaged_files(problems: Problems, format_: Format, complete: bytes, path: Path) -> None:
     """Add a problem for each damaged file that is read, or that does not raise a Tauloop error."""
     damaged = {"a file of zeros": bytes(len(complete))}
-    for share in TRUNCATED_SHARES:
-        damaged[f"{share:.0%} of a file"] = complete[: int(share * len(complete))]
+    for fraction in TRUNCATED_FRACTIONS:
+        damaged[f"{fraction:.0%} of a file"] = complete[: int(fraction * len(complete))]
     for content, data in damaged.items():
         path.write_bytes(data)
         try:

@@ -12,7 +12,8 @@ from tauloop.testing.conformance import ConformanceError, compare
 #: rounding errors.
 EXACT_TOLERANCE = 1e-8
 #: Largest ratio of the standard deviations from the covariance and from the instruments, for
-#: independent errors. They differ because estimators weight samples differently.
+#: independent errors. The two kinds of standard deviations differ because estimators
+#: weight samples differently.
 MAX_DEVIATION_RATIO = 3.0
 #: Largest error of an estimate, in standard deviations.
 MAX_ERROR_DEVIATIONS = 6.0
@@ -32,7 +33,8 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
     Raises:
         ConformanceError: lists all violations.
     """
-    problems, rng = Problems(), np.random.default_rng(seed)
+    problems = Problems()
+    rng = np.random.default_rng(seed)
     truth = np.array([2.0, -1.0, 0.5])
     regressor = rng.standard_normal((400, 2, 3))
     noise = rng.standard_normal((400, 2)) * (0.01, 0.1)
@@ -71,7 +73,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
                 "return the covariance of the estimate",
             )
         try:
-            others = fit_regression(
+            instrument_deviations = fit_regression(
                 data, None, estimator, errors=AutocorrelatedErrors(lags=0)
             ).estimate.standard_deviations
         except ValueError as error:
@@ -81,7 +83,7 @@ def check_estimator(estimator: Estimator, *, seed: int = 1) -> None:
                 "return Z (N, n_out, r), such as the weighted regressor",
             )
         else:
-            ratio = np.max(np.abs(np.log(others / deviations)))
+            ratio = np.max(np.abs(np.log(instrument_deviations / deviations)))
             if not ratio < np.log(MAX_DEVIATION_RATIO):
                 what = (
                     "give standard deviations that differ from those of the covariance by a factor "

@@ -20,8 +20,9 @@ DEPENDENCE_RATIO = 1e-6
 
 
 def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
-    """Check a joint kind: consistent names, and a placement that is a pose and zero at rest.
+    """Check a joint kind: its names are consistent, and its placement is a pose.
 
+    At zero coordinates the frames of parent and child must coincide.
     Velocities and accelerations follow from the placement by differentiation and need no check.
 
     Args:
@@ -53,7 +54,8 @@ def check_joint(kind: JointKind, *, seeds: int = 5) -> None:
 def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int) -> None:
     """Add problems of a placement with these axes."""
     assert kind.placement is not None
-    x, n = ca.SX.sym("x", len(kind.coordinates)), len(kind.coordinates)
+    n = len(kind.coordinates)
+    x = ca.SX.sym("x", n)
     unit_vectors = [unit_vector(axis) for axis in axes]
     R, p = (ca.densify(ca.SX(matrix)) for matrix in kind.placement(unit_vectors, x))
     if R.shape != (3, 3) or p.shape != (3, 1):
@@ -61,11 +63,11 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
         raise ConformanceError(problems)
     placement = ca.Function("place", [x], [R, p, ca.jacobian(ca.vertcat(ca.vec(R), p), x)])
     at_rest = [matrix.full() for matrix in placement(np.zeros(n))]
-    about = f" about {axes}" if axes else ""
+    axes_text = f" about {axes}" if axes else ""
     remedy = "let the frames coincide at zero for all axes"
     compare(
         problems,
-        f"R(0){about}",
+        f"R(0){axes_text}",
         at_rest[0],
         np.eye(3),
         tolerance=PLACEMENT_TOLERANCE,
@@ -73,7 +75,7 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
     )
     compare(
         problems,
-        f"p(0){about}",
+        f"p(0){axes_text}",
         1 + at_rest[1],
         np.ones((3, 1)),
         tolerance=PLACEMENT_TOLERANCE,
@@ -82,8 +84,8 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
     for seed in range(seeds):
         values = np.random.default_rng(seed).uniform(-1, 1, n)
         values *= np.where(kind.angular, np.pi, 1.0)
-        rotation, _, slopes = (matrix.full() for matrix in placement(values))
-        where = f"R({', '.join(f'{value:.3g}' for value in values)}){about}"
+        rotation, _, derivatives = (matrix.full() for matrix in placement(values))
+        where = f"R({', '.join(f'{value:.3g}' for value in values)}){axes_text}"
         remedy = "return a rotation R: R R^T = 1, with determinant 1"
         compare(
             problems,
@@ -101,7 +103,7 @@ def _check_placement(problems: Problems, kind: JointKind, axes: str, seeds: int)
             tolerance=PLACEMENT_TOLERANCE,
             remedy=remedy,
         )
-        sizes = np.linalg.svd(slopes, compute_uv=False)
-        if not sizes[-1] > DEPENDENCE_RATIO * sizes[0]:
+        singular_values = np.linalg.svd(derivatives, compute_uv=False)
+        if not singular_values[-1] > DEPENDENCE_RATIO * singular_values[0]:
             what = f"{counted(n, 'coordinate', 'move')} the child in fewer than {counted(n, 'direction')}"
             problems.add(where, what, "remove or change a coordinate")

@@ -52,9 +52,10 @@ def inertia(
     points = 0.1 * rng.normal(size=(6, 3))
     points -= points.mean(axis=0)
     points += 0.1 * rng.normal(size=3) if center is None else center
-    shares = np.full(6, m / 6)
-    c = shares @ points
-    I = sum(s * (p @ p * np.eye(3) - np.outer(p, p)) for s, p in zip(shares, points, strict=True))
+    masses = np.full(6, m / 6)
+    c = masses @ points
+    inertias = [p @ p * np.eye(3) - np.outer(p, p) for p in points]
+    I = sum(mass * matrix for mass, matrix in zip(masses, inertias, strict=True))
     second = [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
     return Inertia(
         mass=Constant(float(m)),
@@ -65,7 +66,8 @@ def inertia(
 
 def slender(rng: np.random.Generator, length: float) -> SlenderPart:
     """Return a slender link of random mass with its mass center near the middle."""
-    m, s = rng.uniform(0.2, 1.0), rng.uniform(0.3, 0.7) * length
+    m = rng.uniform(0.2, 1.0)
+    s = rng.uniform(0.3, 0.7) * length
     return SlenderPart(
         mass=Constant(m),
         first_moment=Constant(m * s),
@@ -89,16 +91,19 @@ def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
     The parent of some joints is on the side of the tip.
     """
     kinds = ("revolute", "prismatic", "cylindrical", "universal", "revolute", "planar", "fixed")
-    bodies, joints, actuators = [], [], []
+    bodies = []
+    joints = []
+    actuators = []
     names: list[str] = []
     previous = BASE
     for i in range(length):
         body = f"link_{i}"
         kind = str(rng.choice(kinds))
         axes = tuple(rng.permutation(["x", "y", "z"])[: JOINT_KINDS[kind].axes])
-        near, far = placement(rng, previous), placement(rng, body)
+        parent = placement(rng, previous)
+        child = placement(rng, body)
         if JOINT_KINDS[kind].reversible and rng.uniform() < 0.4:
-            near, far = far, near
+            parent, child = child, parent
         freedoms = tuple(
             Freedom(
                 friction=Friction(
@@ -113,8 +118,8 @@ def serial_chain(rng: np.random.Generator, length: int = 4) -> Mechanism:
         joint = Joint(
             name=f"joint_{i}",
             kind=kind,
-            parent=near,
-            child=far,
+            parent=parent,
+            child=child,
             axes=axes,
             reference=tuple(rng.uniform(-0.5, 0.5, size=count)),
             freedoms=freedoms,
@@ -151,7 +156,8 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
             reference=(0.0, 0.0, 0.6, 1.0, 0.0, 0.0, 0.0),
         )
     ]
-    rods, actuators = [], []
+    rods = []
+    actuators = []
     for i in range(6):
         leg = f"leg{i}"
         foot_angle = np.pi / 3 * (i + (0.35 if i % 2 else -0.35))
@@ -166,7 +172,7 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
         length = float(np.linalg.norm(span))
         axis = vector(np.array([0.6, 0.0, -0.8]) if i % 2 else np.array([0.0, 1.0, 0.0]))
         if kind.startswith("telescopic"):
-            full = kind.endswith("full")
+            has_full_inertia = kind.endswith("full")
             rods.append(
                 Rod(
                     name=f"{leg}.rod",
@@ -174,33 +180,39 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
                     end=end,
                     telescope=Telescope(reference=length, freedom=Freedom(inertia=Constant(0.3))),
                     lower=inertia(rng, 1.0, np.array([0.01, 0.0, 0.2]))
-                    if full
+                    if has_full_inertia
                     else slender(rng, length),
                     upper=inertia(rng, 0.5, np.array([0.0, 0.01, -0.2]))
-                    if full
+                    if has_full_inertia
                     else slender(rng, length),
-                    spin="universal" if full else "none",
-                    first_axis=axis if full else None,
+                    spin="universal" if has_full_inertia else "none",
+                    first_axis=axis if has_full_inertia else None,
                 )
             )
             actuators.append(Actuator(name=f"{leg}.motor", drives=((f"{leg}.rod", ONE),)))
             continue
-        body, name = f"{leg}.link", f"{leg}.joint"
+        body = f"{leg}.link"
+        name = f"{leg}.joint"
         bodies.append(Body(name=body, inertia=inertia(rng)))
         base = Placement(
             body=BASE, position=vector(foot), turns=(Turn("z", Constant(float(foot_angle))),)
         )
-        c, s = np.cos(foot_angle), np.sin(foot_angle)
+        c = np.cos(foot_angle)
+        s = np.sin(foot_angle)
         R = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
         letter: AxisName = "y" if kind == "arm" else "z"
         if kind == "arm":
-            joint, start, point = "revolute", -0.4, np.array([0.25, 0.0, 0.05])
-            turn = np.array(
+            joint = "revolute"
+            start = -0.4
+            point = np.array([0.25, 0.0, 0.05])
+            R_arm = np.array(
                 [[np.cos(start), 0, np.sin(start)], [0, 1, 0], [-np.sin(start), 0, np.cos(start)]]
             )
-            offset = R @ turn @ point
+            offset = R @ R_arm @ point
         else:
-            joint, start, point = "prismatic", 0.05, np.array([0.0, 0.05, 0.0])
+            joint = "prismatic"
+            start = 0.05
+            point = np.array([0.0, 0.05, 0.0])
             offset = R @ (point + np.array([0, 0, start]))
         child = Placement(body=body)
         joints.append(
@@ -208,7 +220,7 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
                 name=name, kind=joint, parent=base, child=child, axes=(letter,), reference=(start,)
             )
         )
-        full = kind == "cart_full"
+        has_full_inertia = kind == "cart_full"
         length = float(np.linalg.norm(span - offset))
         rods.append(
             Rod(
@@ -217,10 +229,10 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
                 end=end,
                 length=Constant(length),
                 lower=inertia(rng, 0.8, np.array([0.01, 0.02, 0.2]))
-                if full
+                if has_full_inertia
                 else slender(rng, length),
-                spin="universal" if full else "none",
-                first_axis=axis if full else None,
+                spin="universal" if has_full_inertia else "none",
+                first_axis=axis if has_full_inertia else None,
             )
         )
         actuators.append(
@@ -241,18 +253,23 @@ def six_legs(rng: np.random.Generator) -> Mechanism:
 
 def planar_loop(rng: np.random.Generator) -> Mechanism:
     """Return a planar four-bar of random size, whose spatial loop equations are redundant."""
-    crank, rocker, ground = rng.uniform(0.2, 0.3), rng.uniform(0.5, 0.7), rng.uniform(0.6, 0.8)
+    crank = rng.uniform(0.2, 0.3)
+    rocker = rng.uniform(0.5, 0.7)
+    ground = rng.uniform(0.6, 0.8)
     start = float(rng.uniform(0.8, 1.6))
     tip = crank * np.array([np.cos(start), np.sin(start)])
-    lean = float(rng.uniform(1.2, 1.6))
-    top = np.array([ground, 0.0]) + rocker * np.array([np.cos(lean), np.sin(lean)])
+    rocker_angle = float(rng.uniform(1.2, 1.6))
+    top = np.array([ground, 0.0]) + rocker * np.array([np.cos(rocker_angle), np.sin(rocker_angle)])
     coupler = float(np.linalg.norm(top - tip))
-    heading = float(np.arctan2(*(top - tip)[::-1]))
+    x, y = top - tip
+    coupler_angle = float(np.arctan2(y, x))
 
     def at(body: str, x: float) -> Placement:
+        """Return a frame at a position x along a link."""
         return Placement(body=body, position=(Constant(x), ZERO, ZERO))
 
     def pin(name: str, parent: Placement, child: Placement, angle: float) -> Joint:
+        """Return a revolute joint about z with a reference angle, rad."""
         return Joint(
             name=name, kind="revolute", parent=parent, child=child, axes=("z",), reference=(angle,)
         )
@@ -263,9 +280,11 @@ def planar_loop(rng: np.random.Generator) -> Mechanism:
         ),
         joints=(
             pin("shoulder", at(BASE, 0.0), at("crank", 0.0), start),
-            pin("knee", at("crank", crank), at("coupler", 0.0), heading - start),
-            pin("hip", at(BASE, ground), at("rocker", 0.0), lean),
-            pin("elbow", at("coupler", coupler), at("rocker", rocker), lean - heading),
+            pin("knee", at("crank", crank), at("coupler", 0.0), coupler_angle - start),
+            pin("hip", at(BASE, ground), at("rocker", 0.0), rocker_angle),
+            pin(
+                "elbow", at("coupler", coupler), at("rocker", rocker), rocker_angle - coupler_angle
+            ),
         ),
         actuators=(Actuator(name="motor", drives=(("shoulder", ONE),)),),
         platform=Platform(body="rocker", tool=Placement(body="rocker"), independent=("shoulder",)),

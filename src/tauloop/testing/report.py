@@ -21,9 +21,10 @@ TERMINAL_WIDTH = 80
 
 
 def check_report_part(part: ReportPart, result: object) -> None:
-    """Check a report part: its output is valid, and it does not change the result.
+    """Check a report part: its output is valid, and the part does not change the result.
 
-    The output is text, JSON, a figure or None, and page pieces that can be written and read.
+    The output consists of text, JSON, a figure or None, and page pieces that can be written and
+    read.
 
     Args:
         part: the part, as named by an entry point of the group `tauloop.parts`.

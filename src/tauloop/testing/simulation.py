@@ -61,7 +61,7 @@ def check_route(
         seconds,
         error,
         route=route,
-        remedy="return the rates of M a + h = S u + K^T lambda",
+        remedy="return the derivatives that follow from M a + h = S u + K^T lambda",
     )
 
 
@@ -79,7 +79,8 @@ def _check_fall(
     Raises:
         ConformanceError: the simulation stops, or the difference is too large.
     """
-    problems, model = Problems(), Model(mechanism)
+    problems = Problems()
+    model = Model(mechanism)
     expected = Simulator(model, integrator=REFERENCE_INTEGRATOR).run(seconds)
     run = Simulator(model, integrator=integrator, route=route).run(seconds)
     if run.problem is not None:
@@ -89,8 +90,8 @@ def _check_fall(
             "coordinates": (run.q[-1], expected.q[-1], error),
             "velocities": (run.v[-1], expected.v[-1], 10 * error),
         }
-        for name, (values, wanted, tolerance) in final.items():
-            compare(problems, name, values, wanted, tolerance=tolerance, remedy=remedy)
+        for name, (values, expected_values, tolerance) in final.items():
+            compare(problems, name, values, expected_values, tolerance=tolerance, remedy=remedy)
     ConformanceError.raise_if_any(problems)
 
 
@@ -102,13 +103,14 @@ def check_controller(
     Args:
         controller: the controller, as passed to `follow`.
         mechanism: a machine whose first three platform coordinates are translations.
-        reach: length of the stroke along each of these, m.
+        reach: length of the stroke along each of these coordinates, m.
         share: allowed tool error, as a fraction of `reach`.
 
     Raises:
         ConformanceError: the simulation fails, or the tool error is too large.
     """
-    problems, model = Problems(), Model(mechanism)
+    problems = Problems()
+    model = Model(mechanism)
     start = model.platform_position(model.assembly.q)
     path = Line(start, start + reach * (np.arange(len(start)) < 3))
     columns = model.platform.ports.position.columns
@@ -121,5 +123,5 @@ def check_controller(
         problems.add("force", "is not finite", "return finite forces (n_u,) at each sample")
     elif (error := np.abs(run.tool_error).max()) > share * reach:
         what = f"has an error of {error:.3g} m on a stroke of {reach:g} m"
-        problems.add("tool", what, "use larger gains")
+        problems.add("tool", what, "increase the gains of the controller")
     ConformanceError.raise_if_any(problems)

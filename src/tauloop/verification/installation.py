@@ -31,8 +31,8 @@ from tauloop.formats import load
 from tauloop.mechanism import machine_index
 from tauloop.model import Model
 
-#: Width of vector registers in bits, by the macro that a compiler defines if the processor has
-#: them; the widest first.
+#: Width of vector registers in bits, by the macro that a compiler defines for processors with these
+#: registers; the widest first.
 WIDTHS = (
     ("__AVX512F__", 512),
     ("__AVX2__", 256),
@@ -116,13 +116,14 @@ def doctor() -> Checkup:
         >>> [part.name for part in tl.doctor().parts][:2]
         ['tauloop', 'Python']
     """
-    system, embedded = find_compiler(), find_embedded_compiler()
+    system = find_compiler()
+    embedded = find_embedded_compiler()
     compilers = [compiler for compiler in (system, embedded) if compiler is not None]
     compiler_parts = (*_compiler(system), _embedded_compiler(embedded))
     parts = (*_python(), *compiler_parts, *_cache(), *_extras(), _linuxcnc(), _gpu())
     return Checkup(
         parts=parts,
-        diagnostics=_compiled(compilers) if compilers else (),
+        diagnostics=_compiler_diagnostics(compilers) if compilers else (),
         provenance=provenance(options={}),
     )
 
@@ -157,9 +158,8 @@ def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
     count = CheckedPart(name="cores", state=str(cores()))
     use = "large batches and long simulations: up to 20 times faster"
     if compiler is None:
-        return CheckedPart(
-            name="C compiler", state="", use=use, remedy=system_compiler_remedy()
-        ), count
+        remedy = system_compiler_remedy()
+        return (CheckedPart(name="C compiler", state="", use=use, remedy=remedy), count)
     version = compiler.identity.partition("\n")[0]
     width = next((bits for macro, bits in WIDTHS if f" {macro} " in compiler.identity), 64)
     return (
@@ -171,7 +171,8 @@ def _compiler(compiler: Compiler | None) -> tuple[CheckedPart, ...]:
 
 def _embedded_compiler(compiler: EmbeddedCompiler | None) -> CheckedPart:
     """Return the embedded compiler, which compiles in memory."""
-    name, use = "embedded C compiler", "first calls, small batches and simulations"
+    name = "embedded C compiler"
+    use = "first calls, small batches and simulations"
     if compiler is not None:
         return CheckedPart(name=name, state="TinyCC in memory", use=compiler.path)
     if platform.system() != "Linux":
@@ -196,8 +197,9 @@ def _extras() -> tuple[CheckedPart, ...]:
         match = re.match(r"([\w.-]+).*extra == ['\"](\w+)['\"]", requirement)
         if match and match[2] in USES and match[1] != "tauloop":
             required.append((match[1], match[2]))
-    # a package that several extras require is listed under the first of them in `USES`
-    extras = dict(sorted(required, key=lambda pair: [*USES].index(pair[1]), reverse=True))
+    # A package that several extras require is listed under the first of them in `USES`.
+    order = list(USES)
+    extras = dict(sorted(required, key=lambda pair: order.index(pair[1]), reverse=True))
     parts = []
     for package, extra in extras.items():
         package_metadata = metadata_of(package)
@@ -260,7 +262,9 @@ def metadata_of(package: str) -> metadata.Distribution | None:
         return None
 
 
-def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnostic, ...]:
+def _compiler_diagnostics(
+    compilers: Sequence[Compiler | EmbeddedCompiler],
+) -> tuple[Diagnostic, ...]:
     """Return diagnostics of a function built by each compiler, compared with the interpreter."""
     machine = next(row.name for row in machine_index().machines if row.group == "core")
     platform_motion = Model(load(machine), evaluator=Interpreted()).platform
@@ -270,7 +274,7 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
     function = platform_motion.source_function("inverse_dynamics", ("force",))
     name = f"compilers that built a working function, of {len(compilers)} tried"
     results = []
-    # compile again: a library from the cache would prove nothing
+    # Compile again, because a library from the cache would not test the compiler.
     with temporary_files_reported(), TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for compiler in compilers:
             try:
@@ -280,7 +284,7 @@ def _compiled(compilers: Sequence[Compiler | EmbeddedCompiler]) -> tuple[Diagnos
             except EngineError as error:
                 count = float(len(results))
                 return (diagnostic(name, count, at_least=len(compilers), advice=str(error)),)
-    advice = "a compiler generates wrong code: put another compiler before it on PATH"
+    advice = "a compiler generates wrong code: put another compiler first on PATH"
     scale = np.abs(expected).max()
     difference = max(float(np.abs(forces - expected).max() / scale) for forces in results)
     return (

@@ -203,14 +203,14 @@ def gauges(
     for direction in freedoms.complement().T:
         direction_motion = fields.motion @ direction
         squared_norm = float(direction_motion @ direction_motion)
-        explained = None
+        fraction = None
         if squared_norm > 0:
             remainder = (
                 direction_motion
                 - known_fields @ np.linalg.lstsq(known_fields, direction_motion, rcond=None)[0]
             )
-            explained = 1.0 - float(remainder @ remainder) / squared_norm
-        freedoms.add("", explained, direction)
+            fraction = 1.0 - float(remainder @ remainder) / squared_norm
+        freedoms.add("", fraction, direction)
     return tuple(freedoms.gauges)
 
 

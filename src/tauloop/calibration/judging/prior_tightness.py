@@ -2,9 +2,8 @@
 
 Whitened residuals are r = r_0 + J x, linearized at the optimum. Unknowns u have priors with
 standard deviations s D, where D are the specified standard deviations and s is a common factor (the
-width); the other unknowns are free. P projects onto
-the residual directions that free unknowns cannot change. In these directions the residuals have a
-normal distribution with mean zero:
+width); the other unknowns are free. P projects onto the residual directions that free unknowns
+cannot change. In these directions the residuals have a normal distribution with mean zero:
 
     P r_0 ~ N(0, f I + s^2 (P J_u D) (P J_u D)^T),
 

@@ -184,10 +184,10 @@ def outliers(
     """Return the poses with outlying residuals, the worst first.
 
     The externally studentized residual is t_i = r_i / (s_(i) sqrt(1 - h_i)), with the leverage h_i
-    and the standard deviation s_(i) without that residual. A residual is an
-    outlier if t_i exceeds Student's quantile for a false alarm in one of a hundred correct sets of
-    measurements (Bonferroni). The pose of each
-    outlier is removed from the (linearized) fit, so that a gross error does not hide a smaller one.
+    and the standard deviation s_(i) without that residual. A residual is an outlier if t_i exceeds
+    Student's quantile for a false alarm in one of a hundred correct sets of measurements
+    (Bonferroni). The pose of each outlier is removed from the (linearized) fit, so that a gross
+    error does not hide a smaller one.
 
     Args:
         problem: the calibration.

@@ -88,8 +88,9 @@ class Plane(Surface):
     def distance(self, point: ca.SX, location: Mapping[str, Any]) -> ca.SX:
         """Return the signed distance of a point.
 
-        The distance is (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 +
-        slope_w^2), where d is the vector from the plane's point to the given point.
+        The distance is the following, with the vector d from the plane's point to the given point:
+
+            (n.d - offset - slope_u u.d - slope_w w.d) / sqrt(1 + slope_u^2 + slope_w^2).
         """
         u, w, n = (ca.DM(e) for e in self.directions())
         d = point - ca.DM(list(self.point))

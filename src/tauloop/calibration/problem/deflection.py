@@ -12,9 +12,9 @@ temperature T_p and thermometer offset o_p. Without a load only the weight defle
 estimated geometry is that of the weightless machine at the reference temperature.
 
 Derivatives follow from the energy: ∂d = -Xᵀ ∂K u with X = K⁻¹ Jᵀ and the elastic deformation u of
-each item due to load, weight and temperature. The displacement (`twist` in the code) is
-always evaluated with the corrected geometry. The derivatives neglect its change with geometry and
-pose, which is a second-order effect.
+each item due to load, weight and temperature. The displacement (`twist` in the code) is always
+evaluated with the corrected geometry. The derivatives neglect its change with geometry and pose,
+which is a second-order effect.
 
 Source: Przemieniecki 1968, Theory of matrix structural analysis.
 """

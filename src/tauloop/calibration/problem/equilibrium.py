@@ -4,8 +4,8 @@ Such a machine has more degrees of freedom than actuators; weight and springs de
 its pose. With all actuators held, velocities satisfy J v = 0 with J = (K; A), where K is the
 Jacobian of the loop equations and A that of the leading encoders. A machine at rest is in
 equilibrium if the forces J^T mu of loops and actuators support all forces tau(q) of weight and
-springs: tau = J^T mu with multipliers mu. Velocities are scaled by D, so that
-angles count as lengths: J_s = J D^-1, tau_s = D^-1 tau. With
+springs: tau = J^T mu with multipliers mu. Velocities are scaled by D, so that angles count as
+lengths: J_s = J D^-1, tau_s = D^-1 tau. With
 
     mu = (J_s J_s^T)^-1 J_s tau_s,    r = tau_s - J_s^T mu,
 

@@ -32,9 +32,9 @@ from tauloop.verification.engines.comparison import (
     acceleration_comparison,
     force_comparison,
     frictionless,
-    placed,
     velocity_comparisons,
     verification,
+    with_location,
 )
 from tauloop.verification.engines.engine import OTHER_ROWS, Engine
 from tauloop.verification.engines.motion import NamedMotion
@@ -67,7 +67,7 @@ class _Subject:
         states: N random states.
         motion: the same states by name.
         forces: actuator forces (N, n_u) of inverse dynamics.
-        driving: actuator forces (N, n_u) for forward dynamics.
+        driving: actuator forces (N, n_u) for forward dynamics: `forces` times random factors.
     """
 
     model: Model
@@ -103,9 +103,11 @@ class _Subject:
 
         Tauloop's accelerations are computed as in simulations.
         """
-        states, model, entry = self.states, self.model, self.model.platform.ports
+        states = self.states
+        model = self.model
+        ports = model.platform.ports
         program = independent_rate_program(
-            model.assembly, entry, model.formulation, with_wrench=True
+            model.assembly, ports, model.formulation, with_wrench=True
         ).program
         n = len(states.q)
         inputs = {
@@ -117,10 +119,11 @@ class _Subject:
             "theta": np.empty((n, 0)),
         }
         outputs, _ = program.run({name: np.ascontiguousarray(x) for name, x in inputs.items()}, n)
-        first, chosen = states.position.shape[1], list(entry.v)
-        a = outputs["rate"][:, first : first + len(chosen)]
-        names = tuple(model.topology.velocity_names[i] for i in chosen)
-        scale = _unit_accelerations(model)[chosen]
+        first = states.position.shape[1]
+        independent = list(ports.v)
+        a = outputs["rate"][:, first : first + len(independent)]
+        names = tuple(model.topology.velocity_names[i] for i in independent)
+        scale = _unit_accelerations(model)[independent]
         solve = self.by_mass_matrix if quantity == UNDER_WRENCH else self.by_solver
         return lambda engine: (
             acceleration_comparison(quantity, engine, solve(engine, wrench), names, a, scale),
@@ -132,7 +135,8 @@ class _Subject:
         solution = model.platform.forward_dynamics(
             states.position, states.velocity, self.driving, start=states.q
         )
-        names, scale = model.topology.velocity_names, _unit_accelerations(model)
+        names = model.topology.velocity_names
+        scale = _unit_accelerations(model)
         a = np.asarray(solution.a)
         solve = self.by_mass_matrix if quantity == FORWARD_DYNAMICS else self.by_solver
         return lambda engine: (
@@ -142,7 +146,8 @@ class _Subject:
     def jacobians(self) -> Comparer:
         """Return the comparison of the embedding and the actuator Jacobian."""
         states, model = self.states, self.model
-        names, scale = model.topology.velocity_names, model.assembly.loops.velocity_scale
+        names = model.topology.velocity_names
+        scale = model.assembly.loops.velocity_scale
         independent = tuple(names[i] for i in model.platform.ports.v)
         G = model.platform.embedding(states.position, start=states.q)
         J = model.platform.actuator_jacobian(states.position, start=states.q)
@@ -159,12 +164,12 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
     """
     if isinstance(engine, PinocchioEngine):
         return engine
-    what = "its constraints are soft, so its own dynamics are not a reference"
+    what = "the constraints of this engine are soft, so its own dynamics are not a reference"
     raise EngineError.of("constraints", what, OTHER_ROWS)
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:
-    """Return the scale of each acceleration (n_v,), which is larger for lighter bodies.
+    """Return the scale (n_v,) of each acceleration, which is larger for smaller inertias.
 
     For example, joint spheres of 1e-11 kg m^2 next to links of 1e-5 kg m^2 amplify rounding errors
     of the links' forces by a factor of a million.
@@ -209,7 +214,7 @@ def check_with_engines(
         AssemblyError: the machine cannot be assembled as described.
         EngineError: nothing could be compared; the error lists all reasons.
     """
-    smooth = struts(frictionless(mechanism))
+    simplified = struts(frictionless(mechanism))
     comparisons: list[EngineComparison] = []
     problems = Problems()
     if mechanism.cables:
@@ -219,7 +224,7 @@ def check_with_engines(
             "the smallest norm"
         )
         problems.add("cable tensions in all engines", what, remedy)
-    wanted: dict[str, Callable[[], Comparer]] = {
+    preparations: dict[str, Callable[[], Comparer]] = {
         INVERSE_DYNAMICS: lambda: subject.inverse(INVERSE_DYNAMICS),
         OWN_INVERSE: lambda: subject.inverse(OWN_INVERSE),
         FORWARD_DYNAMICS: lambda: subject.forward(FORWARD_DYNAMICS),
@@ -227,33 +232,33 @@ def check_with_engines(
         f"{EMBEDDING}, {ACTUATOR_JACOBIAN}": lambda: subject.jacobians(),
     }
     if wrench is not None:
-        wanted[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
-        wanted[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
-    if not smooth.actuators:
+        preparations[UNDER_WRENCH] = lambda: subject.under_wrench(UNDER_WRENCH, wrench)
+        preparations[OWN_UNDER_WRENCH] = lambda: subject.under_wrench(OWN_UNDER_WRENCH, wrench)
+    if not simplified.actuators:
         what = "the machine has no actuator whose force could be compared"
         remedy = "no action needed: the rows of forward dynamics compare the accelerations"
         for quantity in (INVERSE_DYNAMICS, OWN_INVERSE):
             problems.add(f"all engines, {quantity}", what, remedy)
-            del wanted[quantity]
-    stages = Stages(progress, 1 + len(engines) + len(wanted))
-    model = _with_locked_joints_fixed(Model(smooth))
+            del preparations[quantity]
+    stages = Stages(progress, 1 + len(engines) + len(preparations))
+    model = _with_locked_joints_fixed(Model(simplified))
     subject = _subject(model, states, rng, condition)
     stages.done()
-    ready = dict(_ready(stages.over(engines.items()), model.mechanism, problems))
-    for quantity, prepare in stages.over(wanted.items()):
+    usable = dict(_usable_engines(stages.over(engines.items()), model.mechanism, problems))
+    for quantity, prepare in stages.over(preparations.items()):
         try:
-            compared = prepare()
+            compare = prepare()
         except TauloopError as error:
-            problems += placed(f"all engines, {quantity}", error)
+            problems += with_location(f"all engines, {quantity}", error)
             continue
-        for name, engine in ready.items():
+        for name, engine in usable.items():
             try:
-                comparisons += compared(engine)
+                comparisons += compare(engine)
             except EngineError as error:
-                problems += placed(f"{name}, {quantity}", error)
+                problems += with_location(f"{name}, {quantity}", error)
     distinct = subject.states.distinct_states
-    verified = verification(mechanism, states, comparisons, problems, distinct)
-    return replace(verified, q=subject.states.q[:distinct])
+    result = verification(mechanism, states, comparisons, problems, distinct)
+    return replace(result, q=subject.states.q[:distinct])
 
 
 def _with_locked_joints_fixed(model: Model) -> Model:
@@ -284,40 +289,45 @@ def _with_locked_joints_fixed(model: Model) -> Model:
 
 def _subject(model: Model, states: int, rng: np.random.Generator, condition: float) -> _Subject:
     """Return random states of a model with their forces."""
-    chosen = random_states(model, states, rng, condition=condition)
-    shape = model.topology
+    samples = random_states(model, states, rng, condition=condition)
+    topology = model.topology
     if model.assembly.passive:
-        chosen, forces = _moved_by_actuators(model, chosen)
+        samples, forces = _with_passive_accelerations(model, samples)
     else:
-        motion = (chosen.position, chosen.velocity, chosen.acceleration)
-        forces = model.platform.inverse_dynamics(*motion, start=chosen.q).force
+        motion = (samples.position, samples.velocity, samples.acceleration)
+        forces = model.platform.inverse_dynamics(*motion, start=samples.q).force
     return _Subject(
         model=model,
-        states=chosen,
+        states=samples,
         motion=NamedMotion(
-            q={name: chosen.q[:, i] for i, name in enumerate(shape.coordinate_names)},
-            v={name: chosen.v[:, i] for i, name in enumerate(shape.velocity_names)},
-            a={name: chosen.a[:, i] for i, name in enumerate(shape.velocity_names)},
+            q={name: samples.q[:, i] for i, name in enumerate(topology.coordinate_names)},
+            v={name: samples.v[:, i] for i, name in enumerate(topology.velocity_names)},
+            a={name: samples.a[:, i] for i, name in enumerate(topology.velocity_names)},
         ),
         forces=forces,
         driving=forces * rng.uniform(*FORCE_FACTORS, forces.shape),
     )
 
 
-def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomStates, np.ndarray]:
-    """Return the states with the accelerations of passive freedoms, and actuator forces (N, n_u).
+def _with_passive_accelerations(
+    model: Model, states: RandomStates
+) -> tuple[RandomStates, np.ndarray]:
+    """Return the states with accelerations of passive coordinates, and actuator forces (N, n_u).
 
     Position, velocity and acceleration of a state come from the same evaluation. Near a dead
     center, coordinates that are computed from actuator positions differ slightly from the original
-    ones. Accelerations of one set would then not close the loops of the other set.
+    coordinates, so that accelerations of one set would not close the loops of the other set.
     """
-    entry = model.actuators.ports
-    acceleration = entry.rates(states.a)[:, : len(model.assembly.leading)]
+    ports = model.actuators.ports
+    acceleration = ports.rates(states.a)[:, : len(model.assembly.leading)]
     solution = model.hybrid.inverse_dynamics(
-        entry.at(states.q), entry.rates(states.v), acceleration, start=states.q
+        ports.at(states.q), ports.rates(states.v), acceleration, start=states.q
     )
-    state, rates = solution.forces.state, model.platform.ports.rates
-    q, v, a = np.asarray(state.q), np.asarray(state.v), np.asarray(state.a)
+    state = solution.forces.state
+    rates = model.platform.ports.rates
+    q = np.asarray(state.q)
+    v = np.asarray(state.v)
+    a = np.asarray(state.a)
     position = model.platform_position(q)
     moved_states = replace(
         states, q=q, v=v, a=a, position=position, velocity=rates(v), acceleration=rates(a)
@@ -325,7 +335,7 @@ def _moved_by_actuators(model: Model, states: RandomStates) -> tuple[RandomState
     return moved_states, solution.forces.force
 
 
-def _ready(
+def _usable_engines(
     engines: Iterable[tuple[str, Callable[[Mechanism], Engine]]],
     mechanism: Mechanism,
     problems: Problems,
@@ -335,4 +345,4 @@ def _ready(
         try:
             yield name, make(mechanism)
         except EngineError as error:
-            problems += placed(name, error)
+            problems += with_location(name, error)

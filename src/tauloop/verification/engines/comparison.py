@@ -36,14 +36,15 @@ ENGINES: Mapping[str, Callable[[Mechanism], Engine]] = {
 MIN_SCALE = 1e-3
 
 
-#: Names of the compared quantities.
-INVERSE_DYNAMICS, FORWARD_DYNAMICS = "inverse dynamics", "forward dynamics"
-UNDER_WRENCH, OWN_UNDER_WRENCH = (
-    "forward dynamics, wrench at the tool",
-    "forward dynamics, wrench, own solver",
-)
-OWN_FORWARD, OWN_INVERSE = "forward dynamics, own solver", "inverse dynamics, own solver"
-EMBEDDING, ACTUATOR_JACOBIAN = "embedding", "actuator Jacobian"
+#: Names of the compared quantities. "Own solver" is the constraint solver of the engine.
+INVERSE_DYNAMICS = "inverse dynamics"
+FORWARD_DYNAMICS = "forward dynamics"
+UNDER_WRENCH = "forward dynamics, wrench at the tool"
+OWN_UNDER_WRENCH = "forward dynamics, wrench, own solver"
+OWN_FORWARD = "forward dynamics, own solver"
+OWN_INVERSE = "inverse dynamics, own solver"
+EMBEDDING = "embedding"
+ACTUATOR_JACOBIAN = "actuator Jacobian"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ class EngineComparison:
 
     Attributes:
         quantity: name of the compared quantity.
-        engine, version: name and version of the engine.
+        engine: name of the engine.
+        version: version of the engine.
         method: output of the engine from which its values are computed.
         largest_difference: largest difference of a value, divided by the largest value of its
             sample (both in natural units if their units differ).
@@ -61,7 +63,8 @@ class EngineComparison:
             unit of another.
         compared: number of values per sample that were compared.
         closure: largest loop residual of the engine, m or rad.
-        closure_rate, closure_acceleration: largest first and second derivatives of the residuals.
+        closure_rate: largest first time derivative of the residuals.
+        closure_acceleration: largest second time derivative of the residuals.
         balance: largest fraction of the forces that neither actuators nor constraints of the engine
             can supply; None if no forces are computed.
     """
@@ -160,11 +163,11 @@ def compare_forces(
                 force_comparison(INVERSE_DYNAMICS, engine, engine.inverse_dynamics(motion), forces)
             )
         except EngineError as error:
-            problems += placed(name, error)
+            problems += with_location(name, error)
     return verification(mechanism, len(forces), comparisons, problems)
 
 
-def placed(where: str, error: TauloopError) -> list[Problem]:
+def with_location(where: str, error: TauloopError) -> list[Problem]:
     """Return the problems of an error, with a prefix that states the engine and the quantity."""
     return [replace(problem, where=f"{where}: {problem.where}") for problem in error.problems]
 
@@ -184,7 +187,7 @@ def verification(
     if not comparisons:
         raise EngineError(
             problems
-            or Problem(where="engines", what="no engine was named", remedy="name an engine")
+            or Problem(where="engines", what="no engine is selected", remedy="select an engine")
         )
     return Verification(
         mechanism=mechanism.name,
@@ -208,10 +211,10 @@ def _checked(mechanism: Mechanism, motion: NamedMotion, forces: Array) -> Array:
     """
     forces = np.asarray(forces, dtype=float)
     samples = len(next(iter(motion.q.values()))) if motion.q else 0
-    wanted = (samples, len(mechanism.actuators))
-    if forces.shape != wanted or forces.size == 0:
+    expected = (samples, len(mechanism.actuators))
+    if forces.shape != expected or forces.size == 0:
         raise InputError.of(
-            "forces", f"have the shape {forces.shape}", f"give (samples, actuators) = {wanted}"
+            "forces", f"have the shape {forces.shape}", f"give (samples, actuators) = {expected}"
         )
     if not np.all(np.isfinite(forces)):
         raise InputError.of(
@@ -275,7 +278,7 @@ def velocity_comparisons(
     actuator_jacobian: Array,
     scale: Array,
 ) -> tuple[EngineComparison, ...]:
-    """Compare Jacobians: velocities, also of actuators, per unit of the independent ones.
+    """Compare Jacobians: velocities of joints and actuators per unit of each independent velocity.
 
     Args:
         engine: engine to compare with.
@@ -311,11 +314,15 @@ def velocity_comparisons(
     }
 
     def comparison(quantity: str) -> EngineComparison:
-        theirs_side, our_side, size, rows = sides[quantity]
-        factor, samples = unit / size[:, None], len(our_side)
+        their_values, our_values, row_scale, rows = sides[quantity]
+        factor = unit / row_scale[:, None]
+        samples = len(our_values)
         columns = tuple(f"{row} per {column}" for row in rows for column in independent)
-        both = ((side * factor).reshape(samples, -1) for side in (theirs_side, our_side))
-        return _comparison(quantity, engine, computed, tuple(both), columns)
+        scaled_sides = (
+            (their_values * factor).reshape(samples, -1),
+            (our_values * factor).reshape(samples, -1),
+        )
+        return _comparison(quantity, engine, computed, scaled_sides, columns)
 
     return tuple(comparison(quantity) for quantity, (*_, rows) in sides.items() if rows)
 
@@ -336,8 +343,8 @@ def _comparison(
 ) -> EngineComparison:
     """Return the comparison of an engine's values (N, k) with Tauloop's values (N, k)."""
     theirs, ours = sides
-    size = np.maximum(np.max(np.abs(theirs), axis=1), np.max(np.abs(ours), axis=1))
-    scale = np.maximum(size, MIN_SCALE * np.max(size))
+    largest = np.maximum(np.max(np.abs(theirs), axis=1), np.max(np.abs(ours), axis=1))
+    scale = np.maximum(largest, MIN_SCALE * np.max(largest))
     difference = np.abs(ours - theirs) / np.where(scale > 0.0, scale, 1.0)[:, None]
     sample, column = np.unravel_index(np.argmax(difference), difference.shape)
     return EngineComparison(

@@ -46,15 +46,17 @@ START_STEP_TOLERANCE = 1e-10
 MAX_STEPS = 30
 
 #: An unknown is undetermined if its projection on the null space is larger than this value.
-UNDETERMINED = 1e-6
+NULL_SPACE_TOLERANCE = 1e-6
 
-#: Condition number of the projected mass matrix above which a freedom has no inertia. Links of very
-#: different sizes stay below 1e8.
+#: Condition number of the projected mass matrix above which a degree of freedom has no inertia.
+#: Links of very different sizes stay below 1e8.
 MAX_POSE_CONDITION = 1e13
 
-#: Algorithm (recursive Newton-Euler) or outputs of an engine from which its values are computed; this
-#: module closes the loops.
-BY_FORCES, BY_MASS_MATRIX, BY_JACOBIANS = "RNEA", "mass matrix", "Jacobians"
+#: Outputs of an engine from which its values are computed (RNEA is the recursive Newton-Euler
+#: algorithm); this module closes the loops.
+BY_FORCES = "RNEA"
+BY_MASS_MATRIX = "mass matrix"
+BY_JACOBIANS = "Jacobians"
 #: Remedy if an engine's constraint solver cannot serve as a reference.
 OTHER_ROWS = "no action needed: the rows without 'own solver' compare this machine with the engine"
 
@@ -74,10 +76,12 @@ class Engine(ReprMixin, ABC):
 
     Attributes:
         tree: the rigid tree from which the engine's model was built.
-        name, version: name and version of the engine.
+        name: name of the engine.
+        version: version of the engine.
         library: Python module of the engine.
         model: model of the machine in the engine, with a joint for each moving link.
-        q_order, v_order: indices of the tree's coordinates and velocities in the model.
+        q_order: indices of the tree's coordinates in the model.
+        v_order: indices of the tree's velocities in the model.
     """
 
     tree: RigidTree
@@ -104,9 +108,9 @@ class Engine(ReprMixin, ABC):
     def states(self, motion: NamedMotion) -> TreeStates:
         """Return the tree's states for a motion of the machine.
 
-        Coordinates in the motion are not changed. All others (angles of rods, joints that are
-        missing in the motion) follow from the engine's loop closure by Newton's method, then their
-        velocities and accelerations.
+        Coordinates in the motion are not changed. All other coordinates (angles of rods, joints
+        that are missing in the motion) follow from the engine's loop closure by Newton's method;
+        their velocities and accelerations follow from its derivatives.
 
         Raises:
             InputError: the motion has unknown names, incomplete joints, wrong shapes or values that
@@ -136,8 +140,8 @@ class Engine(ReprMixin, ABC):
     ) -> EngineAccelerations:
         """Return the tree's accelerations for actuator forces.
 
-        They follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0. With the projector P on
-        the null space of K and the minimum-norm solution a_0, a = a_0 + P y and
+        The accelerations a follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0. With the
+        projector P on the null space of K and the minimum-norm solution a_0, a = a_0 + P y and
         P M P y = P (S u - h - M a_0). Constraints may therefore be redundant and links massless,
         without any regularization.
 
@@ -152,13 +156,13 @@ class Engine(ReprMixin, ABC):
             EngineError: see `states`; or the tree has a motion without inertia.
         """
         parts = list(_parts(checked(self.tree, motion)))
-        pieces = np.split(
+        force_parts = np.split(
             self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1]
         )
         return _joined(
             [
                 self._forward(self._states(part), u, wrench)
-                for part, u in zip(parts, pieces, strict=True)
+                for part, u in zip(parts, force_parts, strict=True)
             ]
         )
 
@@ -233,12 +237,12 @@ class Engine(ReprMixin, ABC):
     def _inverse(self, states: TreeStates) -> EngineForces:
         """Return the actuator forces for states; see `inverse_dynamics`."""
         tau = self._forces(states.q, states.v, states.a)
-        u, missing = self._distributed(states.jacobian, tau)
+        u, imbalance = self._distribute(states.jacobian, tau)
         return EngineForces(
             actuators=self.tree.loads.actuators,
             forces=u,
             residuals=states.residuals,
-            balance=_largest(missing) / np.maximum(_largest(tau), np.finfo(float).tiny),
+            balance=_largest(imbalance) / np.maximum(_largest(tau), np.finfo(float).tiny),
             method=BY_FORCES,
         )
 
@@ -254,7 +258,8 @@ class Engine(ReprMixin, ABC):
 
     def _forward(self, states: TreeStates, u: Array, wrench: Array | None) -> EngineAccelerations:
         """Return the accelerations for actuator forces; see `forward_dynamics`."""
-        M, K = self.whole_mass_matrix(states), LeastSquares.of(states.jacobian)
+        M = self.whole_mass_matrix(states)
+        K = LeastSquares.of(states.jacobian)
         P = K.null
         applied = u @ self.tree.loads.transmission + self.tool_forces(states, wrench)
         net = applied - self._forces(states.q, states.v, np.zeros_like(states.v))
@@ -272,7 +277,8 @@ class Engine(ReprMixin, ABC):
 
     def _velocities(self, states: TreeStates, independent: tuple[str, ...]) -> EngineVelocities:
         """Return the velocities per independent velocity; see `velocities`."""
-        names, K = states.names, states.jacobian
+        names = states.names
+        K = states.jacobian
         known = [names.index(name) for name in independent]
         others = [i for i in range(len(names)) if i not in known]
         rows = LeastSquares.of(K[:, :, others])
@@ -296,38 +302,38 @@ class Engine(ReprMixin, ABC):
         Raises:
             InputError: the shape is wrong, or values are not finite.
         """
-        wanted = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
+        expected = (sum(_samples(part) for part in parts), len(self.tree.loads.actuators))
         forces = np.asarray(forces, dtype=float)
-        if forces.shape != wanted or not np.all(np.isfinite(forces)):
+        if forces.shape != expected or not np.all(np.isfinite(forces)):
             what = f"has shape {forces.shape}"
-            if forces.shape == wanted:
+            if forces.shape == expected:
                 what = f"{counted(np.sum(~np.isfinite(forces)), 'value', 'are')} not finite"
             raise InputError.of(
-                "forces", what, f"give finite numbers (samples, actuators) = {wanted}"
+                "forces", what, f"give finite numbers (samples, actuators) = {expected}"
             )
         return forces
 
     def _close(self, q: Array, unknown: list[int]) -> Array:
         """Return the coordinates with unknown ones solved by least-squares Newton steps."""
-        still = np.zeros((len(q), len(self.tree.velocity_names)))
+        zero_velocity = np.zeros((len(q), len(self.tree.velocity_names)))
         for _ in range(MAX_STEPS if unknown else 0):
-            K = self._closure(q, still)
-            step = still.copy()
+            K = self._closure(q, zero_velocity)
+            step = zero_velocity.copy()
             step[:, unknown] = -LeastSquares.of(K.jacobian[:, :, unknown]).solve(K.residual)
-            q = self._moved(q, step)
+            q = self._displaced(q, step)
             if np.max(np.abs(step)) < START_STEP_TOLERANCE:
                 break
         return q
 
-    def _moved(self, q: Array, step: Array) -> Array:
+    def _displaced(self, q: Array, step: Array) -> Array:
         """Return the coordinates after a finite displacement (N, n_v)."""
-        moved = np.empty_like(q)
+        displaced = np.empty_like(q)
         for i, j in enumerate(self.tree.loads.q_index):
             if j >= 0:
-                moved[:, j] = q[:, j] + step[:, i]
+                displaced[:, j] = q[:, j] + step[:, i]
         for iq, iv, _ in self.tree.balls:
-            moved[:, iq : iq + 4] = turned_quaternion(q[:, iq : iq + 4], step[:, iv : iv + 3])
-        return moved
+            displaced[:, iq : iq + 4] = turned_quaternion(q[:, iq : iq + 4], step[:, iv : iv + 3])
+        return displaced
 
     def _closure(self, q: Array, v: Array) -> ConstraintRows:
         """Return the constraint rows of loops and couplings."""
@@ -343,7 +349,7 @@ class Engine(ReprMixin, ABC):
         """Return M a + h (N, n_v) with rotors and springs.
 
         The angular acceleration of a ball joint is rotated into the engine's axes like a velocity,
-        because the rate of the rotation contributes w × w = 0.
+        because the time derivative of the rotation contributes w × w = 0.
         """
         loads = self.tree.loads
         local = self.tree_forces(self._engine_q(q), self._engine_v(q, v), self._engine_v(q, a))
@@ -353,29 +359,30 @@ class Engine(ReprMixin, ABC):
             + loads.springs(q)
         )
 
-    def _distributed(self, K: Array, tau: Array) -> tuple[Array, Array]:
+    def _distribute(self, K: Array, tau: Array) -> tuple[Array, Array]:
         """Return the actuator forces (N, n_u), and the unbalanced tree forces (N, n_v).
 
-        If there are more actuators than freedoms, u is the minimum-norm solution of P S u = P tau
-        with the projector P on the null space of K.
+        If there are more actuators than degrees of freedom, u is the minimum-norm solution of
+        P S u = P tau with the projector P on the null space of K.
         """
         S = self.tree.loads.transmission.T
         actuators = S.shape[1]
         motions = LeastSquares.of(K)
         if actuators > motions.freedoms():
-            shared = LeastSquares.of(motions.null @ S)
-            u, wanted = shared.solve(times(motions.null, tau)), times(motions.null, tau)
-            return u, wanted - times(shared.matrix, u)
-        size = np.linalg.norm(S, axis=0)
-        size[size == 0.0] = 1.0
-        drives = np.broadcast_to(S / size, (len(tau), *S.shape))
+            distribution = LeastSquares.of(motions.null @ S)
+            required_forces = times(motions.null, tau)
+            u = distribution.solve(required_forces)
+            return u, required_forces - times(distribution.matrix, u)
+        norms = np.linalg.norm(S, axis=0)
+        norms[norms == 0.0] = 1.0
+        drives = np.broadcast_to(S / norms, (len(tau), *S.shape))
         supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K, 1, 2)], axis=2))
         free = supply.undetermined()[:actuators]
-        if np.any(free > UNDETERMINED):
+        if np.any(free > NULL_SPACE_TOLERANCE):
             names = [
                 name
                 for name, x in zip(self.tree.loads.actuators, free, strict=True)
-                if x > UNDETERMINED
+                if x > NULL_SPACE_TOLERANCE
             ]
             what = (
                 f"can work against each other without moving {self.tree.name}, so that their "
@@ -386,7 +393,7 @@ class Engine(ReprMixin, ABC):
             )
             raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
         x = supply.solve(tau)
-        return x[:, :actuators] / size, tau - times(supply.matrix, x)
+        return x[:, :actuators] / norms, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
         """Check that constraint rows determine all unknown velocities.
@@ -395,12 +402,14 @@ class Engine(ReprMixin, ABC):
             EngineError: some velocities are undetermined.
         """
         free = [
-            name for name, x in zip(names, rows.undetermined(), strict=True) if x > UNDETERMINED
+            name
+            for name, x in zip(names, rows.undetermined(), strict=True)
+            if x > NULL_SPACE_TOLERANCE
         ]
         if free:
             what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
             remedy = (
-                "also give these joints; for the angle of a rod, avoid poses where the rod is "
+                "add these joints to the motion; for the angle of a rod, avoid poses where the rod is "
                 "parallel to its first axis"
             )
             raise EngineError.of("motion", what, remedy)

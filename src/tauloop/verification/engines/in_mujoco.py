@@ -33,25 +33,32 @@ class MujocoEngine(Engine):
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
         """Return the motion of links from body poses, `mj_jac` and `mj_jacDot`."""
-        mj, model, data = self.library, self.model, self.library.MjData(self.model)
+        mj = self.library
+        model = self.model
+        data = mj.MjData(model)
         shape = (len(q), len(self.bodies))
-        R, p = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
-        J, J_rate = np.empty((*shape, 6, model.nv)), np.empty((*shape, 6, model.nv))
+        R = np.empty((*shape, 3, 3))
+        p = np.empty((*shape, 3))
+        J = np.empty((*shape, 6, model.nv))
+        J_dot = np.empty((*shape, 6, model.nv))
         for i, (q_i, v_i) in enumerate(zip(q, v, strict=True)):
             self._set(data, q_i, v_i)
             for k, body in enumerate(self.bodies):
                 origin = data.xpos[body].copy()
-                R[i, k], p[i, k] = data.xmat[body].reshape(3, 3), origin
+                R[i, k] = data.xmat[body].reshape(3, 3)
+                p[i, k] = origin
                 mj.mj_jac(model, data, J[i, k, :3], J[i, k, 3:], origin, body)
-                mj.mj_jacDot(model, data, J_rate[i, k, :3], J_rate[i, k, 3:], origin, body)
-        J, J_rate = J[..., self.v_order], J_rate[..., self.v_order]
+                mj.mj_jacDot(model, data, J_dot[i, k, :3], J_dot[i, k, 3:], origin, body)
+        J = J[..., self.v_order]
+        J_dot = J_dot[..., self.v_order]
         return LinkMotion(
-            rotation=R, position=p, jacobian=J, bias=np.einsum("nkij,nj->nki", J_rate, v)
+            rotation=R, position=p, jacobian=J, bias=np.einsum("nkij,nj->nki", J_dot, v)
         )
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
         """Return the tree forces (N, n_v) from `mj_rne`."""
-        data, tau = self.library.MjData(self.model), np.empty_like(v)
+        data = self.library.MjData(self.model)
+        tau = np.empty_like(v)
         for i, (q_i, v_i, a_i) in enumerate(zip(q, v, a, strict=True)):
             self._set(data, q_i, v_i)
             data.qacc[self.v_order] = a_i
@@ -60,7 +67,9 @@ class MujocoEngine(Engine):
 
     def mass_matrix(self, q: Array) -> Array:
         """Return the mass matrices from `mj_makeM`, in the tree's order."""
-        mj, model, data = self.library, self.model, self.library.MjData(self.model)
+        mj = self.library
+        model = self.model
+        data = mj.MjData(model)
         M = np.empty((len(q), model.nv, model.nv))
         for i, q_i in enumerate(q):
             self._set(data, q_i, np.zeros(model.nv))
@@ -70,7 +79,8 @@ class MujocoEngine(Engine):
 
     def _set(self, data: Any, q: Array, v: Array) -> None:
         """Set a state and update kinematics, mass centers and velocities."""
-        data.qpos[self.q_order], data.qvel[self.v_order] = q, v
+        data.qpos[self.q_order] = q
+        data.qvel[self.v_order] = v
         self.library.mj_kinematics(self.model, data)
         self.library.mj_comPos(self.model, data)
         self.library.mj_comVel(self.model, data)
@@ -125,15 +135,16 @@ def _model(mj: Any, tree: RigidTree) -> Any:
     bodies = {GROUND: spec.worldbody.add_body(name="base")}
     moments = np.zeros((len(tree.links), 3))
     for i, link in enumerate(tree.links):
-        center, axes = np.zeros(3), np.eye(3)
+        center = np.zeros(3)
+        axes = np.eye(3)
         if link.inertia is not None:
             center = link.inertia.center
             moments[i], axes = np.linalg.eigh(link.inertia.about_center)
             axes[:, 2] *= np.sign(np.linalg.det(axes))
         bodies[i] = bodies[link.parent].add_body(
             name=f"link {i}",
-            pos=link.at.position,
-            quat=rotation_quaternion(link.at.rotation),
+            pos=link.pose.position,
+            quat=rotation_quaternion(link.pose.rotation),
             mass=1.0,
             ipos=center,
             iquat=rotation_quaternion(axes),
@@ -146,14 +157,15 @@ def _model(mj: Any, tree: RigidTree) -> Any:
             )
     model = spec.compile()
     for i, link in enumerate(tree.links):
-        number = model.body(f"link {i}").id
-        model.body_mass[number] = 0.0 if link.inertia is None else link.inertia.mass
-        model.body_inertia[number] = moments[i]
+        body_id = model.body(f"link {i}").id
+        model.body_mass[body_id] = 0.0 if link.inertia is None else link.inertia.mass
+        model.body_inertia[body_id] = moments[i]
     # MuJoCo computes forces about the mass centers of subtrees. With unit masses these would be far
     # from the machine.
     model.body_subtreemass[:] = model.body_mass
-    for number in range(model.nbody - 1, 0, -1):
-        model.body_subtreemass[model.body_parentid[number]] += model.body_subtreemass[number]
+    for body_id in range(model.nbody - 1, 0, -1):
+        parent_id = model.body_parentid[body_id]
+        model.body_subtreemass[parent_id] += model.body_subtreemass[body_id]
     # For bodies that are marked as simple (with a diagonal mass matrix) MuJoCo would use the stored
     # unit inertia.
     model.body_simple[:] = 0

@@ -7,8 +7,8 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.mechanism.poses import Array
 
-#: Singular values below this fraction of the largest count as zero. It is far above rounding errors
-#: and far below the values of usual machines.
+#: Singular values below this fraction of the largest count as zero. The fraction is far above
+#: rounding errors and far below the singular values of usual machines.
 LEAST_SQUARES_RANK_TOLERANCE = 1e-9
 
 
@@ -54,10 +54,10 @@ class LeastSquares:
         return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
 
     def undetermined(self) -> Array:
-        """Return the norm of each unknown's projection on the null space, as largest values (n,).
+        """Return the norm (n,) of each unknown's projection on the null space.
 
-        It is 0 for an unknown that A x determines, and 1 for a free one. The values are the largest
-        over the samples.
+        The norm is 0 for an unknown that A x determines, and 1 for a free unknown. It is the
+        largest over the samples.
         """
         return np.max(np.linalg.norm(self.null, axis=-1), axis=0)
 

@@ -16,7 +16,7 @@ from tauloop.mechanism.poses import Array
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.verification.engines.trees.rigid_tree import RigidTree
 
-#: Largest error of a quaternion's norm that is normalized away.
+#: Largest deviation of a quaternion's norm from 1 that normalization corrects.
 QUATERNION_TOLERANCE = 1e-6
 
 
@@ -26,12 +26,12 @@ class NamedMotion(ReprMixin):
 
     A joint may be missing, such as a cut joint, but must not be incomplete. Angular velocities of
     free and spherical joints are those of the child relative to the parent, in the joint's frame on
-    the parent. Rates of x, y, z are in the same frame.
+    the parent. Time derivatives of x, y and z are in the same frame.
 
     Attributes:
         q: coordinates (N,) by name, m, rad or quaternions w x y z.
         v: velocities (N,) by name, m/s or rad/s.
-        a: accelerations (N,) by name, the rates of v.
+        a: accelerations (N,) by name: time derivatives of v.
     """
 
     q: Mapping[str, Array]
@@ -60,10 +60,10 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
         problems += unknown_names(entries, sorted(known), what, part + "[{!r}]")
     problems += [problem for joint in joints for problem in _incomplete(motion, joint)]
     for name in lengths:
-        is_given = {name in entries for _, entries, _ in parts}
-        if len(is_given) > 1:
+        occurrences = {name in entries for _, entries, _ in parts}
+        if len(occurrences) > 1:
             what = "must be in all of q, v and a, or in none"
-            problems.add(name, what, "give length, rate and acceleration")
+            problems.add(name, what, "give the length, its velocity and its acceleration")
     shapes = sorted({x.shape for entries in arrays.values() for x in entries.values()})
     if len(shapes) != 1 or len(shapes[0]) != 1 or shapes[0][0] == 0:
         what = f"has arrays of shapes {shapes}"
@@ -80,18 +80,18 @@ def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
 
 
 def _incomplete(motion: NamedMotion, joint: Joint) -> list[Problem]:
-    """Return a problem if a joint is incomplete: it must be given completely or not at all."""
-    wanted = [
+    """Return a problem if a motion contains only some of the values of a joint."""
+    required = [
         (motion.q, joint.coordinate_names),
         (motion.v, joint.velocity_names),
         (motion.a, joint.velocity_names),
     ]
-    present = [name in entries for entries, names in wanted for name in names]
+    present = [name in entries for entries, names in required for name in names]
     if all(present) or not any(present):
         return []
     missing = [
         f"{part}[{name!r}]"
-        for part, (entries, names) in zip("qva", wanted, strict=True)
+        for part, (entries, names) in zip("qva", required, strict=True)
         for name in names
         if name not in entries
     ]

@@ -18,7 +18,8 @@ class Residuals:
 
     Attributes:
         closure: largest residual, m or rad.
-        closure_rate, closure_acceleration: largest first and second derivatives of the residuals.
+        closure_rate: largest first time derivative of the residuals.
+        closure_acceleration: largest second time derivative of the residuals.
     """
 
     closure: Array
@@ -32,7 +33,9 @@ class TreeStates(ReprMixin):
 
     Attributes:
         names: names of the velocities.
-        q, v, a: coordinates (N, n_q), velocities and accelerations (N, n_v).
+        q: coordinates (N, n_q).
+        v: velocities (N, n_v).
+        a: accelerations (N, n_v).
         jacobian: K of all constraint rows (N, n_c, n_v).
         bias: (dK/dt) v (N, n_c).
         residuals: residuals of the loops.

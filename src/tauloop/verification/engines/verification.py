@@ -35,7 +35,7 @@ from tauloop.verification.engines.comparison import (
 #: loops, are much smaller.
 TOLERANCE = 1e-9
 #: Number of states in the result, for display.
-SHOWN = 24
+MAX_DISPLAYED_STATES = 24
 #: Tolerances of accelerations, and of forces that are computed from accelerations. They are larger
 #: because the condition number of the mass matrix also amplifies rounding errors.
 TOLERANCES = dict.fromkeys(
@@ -176,7 +176,7 @@ def verify(
         comparisons=checks.comparisons,
         not_run=checks.not_run,
         mechanism=mechanism,
-        q=np.asarray(checks.q)[:SHOWN],
+        q=np.asarray(checks.q)[:MAX_DISPLAYED_STATES],
         diagnostics=omission_diagnostics(mechanism)
         + tuple(
             diagnostic(

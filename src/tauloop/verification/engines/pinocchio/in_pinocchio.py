@@ -1,6 +1,6 @@
 """The machine in Pinocchio: recursive Newton-Euler, composite rigid bodies and frame Jacobians.
 
-Its constraint solvers are not used here; `pinocchio_constraints` uses them.
+The constraint solvers of Pinocchio are not used here; `pinocchio_constraints` uses them.
 """
 
 from __future__ import annotations
@@ -37,19 +37,24 @@ class PinocchioEngine(Engine):
 
     def link_motion(self, q: Array, v: Array) -> LinkMotion:
         """Return poses, Jacobians and classical accelerations of link frames, in base axes."""
-        pin, model, data = self.library, self.model, self.model.createData()
+        pin = self.library
+        model = self.model
+        data = model.createData()
         world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         shape = (len(q), len(self.frames))
-        R, p = np.empty((*shape, 3, 3)), np.empty((*shape, 3))
-        J, bias = np.empty((*shape, 6, model.nv)), np.empty((*shape, 6))
+        R = np.empty((*shape, 3, 3))
+        p = np.empty((*shape, 3))
+        J = np.empty((*shape, 6, model.nv))
+        bias = np.empty((*shape, 6))
         rest = np.zeros(model.nv)
         for i, (q_i, v_i) in enumerate(zip(self._q(q), self._v(v), strict=True)):
             pin.computeJointJacobians(model, data, q_i)
             pin.forwardKinematics(model, data, q_i, v_i, rest)
             pin.updateFramePlacements(model, data)
             for k, frame in enumerate(self.frames):
-                R[i, k], p[i, k] = data.oMf[frame].rotation, data.oMf[frame].translation
-                # for a model with a single velocity Pinocchio returns an array (6,)
+                R[i, k] = data.oMf[frame].rotation
+                p[i, k] = data.oMf[frame].translation
+                # For a model with a single velocity Pinocchio returns an array (6,).
                 J[i, k] = pin.getFrameJacobian(model, data, frame, world).reshape(6, model.nv)
                 bias[i, k] = pin.getFrameClassicalAcceleration(model, data, frame, world).vector
         return LinkMotion(rotation=R, position=p, jacobian=J[..., self.v_order], bias=bias)
@@ -63,7 +68,9 @@ class PinocchioEngine(Engine):
 
     def mass_matrix(self, q: Array) -> Array:
         """Return the mass matrices from `crba`, of which only the upper triangle is valid."""
-        data, crba, model = self.model.createData(), self.library.crba, self.model
+        model = self.model
+        data = model.createData()
+        crba = self.library.crba
         upper = np.array([np.triu(crba(model, data, q_i)) for q_i in self._q(q)])
         M = upper + np.swapaxes(np.triu(upper, 1), 1, 2)
         return M[:, self.v_order[:, None], self.v_order]
@@ -135,16 +142,16 @@ def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
     model = pin.Model()
     model.gravity.linear = tree.gravity
     # A link that is fixed to its parent is a frame on the last joint before it.
-    carried = {GROUND: (0, pin.SE3.Identity())}
+    joint_of_link = {GROUND: (0, pin.SE3.Identity())}
     frames: dict[int, int] = {}
     for i in _depth_first(tree):
         link = tree.links[i]
-        joint, offset = carried[link.parent]
-        offset = offset * _se3(pin, link.at)
+        joint, offset = joint_of_link[link.parent]
+        offset = offset * _se3(pin, link.pose)
         if link.primitive is not None:
             joint = model.addJoint(joint, _joint(pin, link.primitive), offset, f"joint {i}")
             offset = pin.SE3.Identity()
-        carried[i] = joint, offset
+        joint_of_link[i] = (joint, offset)
         if link.inertia is not None:
             inertia = pin.Inertia(link.inertia.mass, link.inertia.center, link.inertia.about_center)
             model.appendBodyToJoint(joint, inertia, offset)
@@ -160,7 +167,8 @@ def _depth_first(tree: RigidTree) -> list[int]:
     children: dict[int, list[int]] = {}
     for i, link in enumerate(tree.links):
         children.setdefault(link.parent, []).append(i)
-    order, open_links = [], children.get(GROUND, [])[::-1]
+    order = []
+    open_links = children.get(GROUND, [])[::-1]
     while open_links:
         i = open_links.pop()
         order.append(i)
@@ -172,12 +180,10 @@ def _joint(pin: Any, primitive: Primitive) -> Any:
     """Return Pinocchio's joint for a primitive joint."""
     if primitive.kind == "ball":
         return pin.JointModelSpherical()
-    unaligned = (
-        pin.JointModelRevoluteUnaligned
-        if primitive.kind == "hinge"
-        else pin.JointModelPrismaticUnaligned
-    )
-    return unaligned(np.array(primitive.axis))
+    axis = np.array(primitive.axis)
+    if primitive.kind == "hinge":
+        return pin.JointModelRevoluteUnaligned(axis)
+    return pin.JointModelPrismaticUnaligned(axis)
 
 
 def _se3(pin: Any, pose: FramePose) -> Any:

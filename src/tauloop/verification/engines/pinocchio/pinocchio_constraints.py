@@ -3,8 +3,8 @@
 The accelerations do not depend on `tauloop.verification.engines.trees.constraints`, which only
 computes the residuals afterwards. Pinocchio closes loops by coinciding points and by welds. A cut
 revolute joint becomes two points on its axis, which are six rows instead of five, and the welds of
-parallel linkages are redundant. Therefore the solver needs the regularization mu. It causes no
-bias, because the proximal iterations remove it: 1e-6 and 1e-12 give the same accelerations.
+parallel linkages are redundant. Therefore the solver needs the regularization mu. The
+proximal iterations remove the bias of mu: the values 1e-6 and 1e-12 give the same accelerations.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constr
 #: Regularization for redundant rows. Without it the solver silently gives wrong results for
 #: redundant rows; for other machines it costs one more iteration.
 MU = 1e-8
-#: Residual at which the proximal iteration stops, and its maximum number of steps.
-ACCURACY, MAX_ITERATIONS = 1e-14, 50
+#: Residual at which the proximal iteration stops.
+PROXIMAL_TOLERANCE = 1e-14
+#: Maximum number of steps of the proximal iteration.
+MAX_PROXIMAL_STEPS = 50
 #: Scaled condition number above which Pinocchio cannot invert the tree's mass matrix.
 MAX_MASS_CONDITION = 1e12
 #: Scaled condition number of the actuators' accelerations per force above which forces are not
@@ -37,10 +39,12 @@ MAX_ACTUATOR_CONDITION = 1e10
 #: Distance of the second point of a revolute joint along its axis, m; a typical size of machines.
 AXIS_LENGTH = 0.1
 #: Two unit vectors are equal if they differ by less than this value.
-SAME_DIRECTION = 1e-12
+DIRECTION_TOLERANCE = 1e-12
 
-#: Labels of the algorithms that computed the numbers.
-SOLVER, MIMICS = "constraint solver", "mimic joints"
+#: Label of accelerations from the constraint solver.
+SOLVER = "constraint solver"
+#: Label of accelerations from mimic joints.
+MIMICS = "mimic joints"
 
 
 def constrained_dynamics(
@@ -59,7 +63,7 @@ def constrained_dynamics(
             parts without inertia, or the solver returns values that are not finite.
     """
     a = _solver(engine, states)(
-        _applied(engine, states, forces) + engine.tool_forces(states, wrench)
+        _applied_forces(engine, states, forces) + engine.tool_forces(states, wrench)
     )
     return EngineAccelerations(
         names=states.names, accelerations=a, residuals=states.moving(a), method=_method(engine)
@@ -82,11 +86,13 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
     Raises:
         EngineError: see `constrained_dynamics`; or actuators can work against each other.
     """
-    solve, loads = _solver(engine, states), engine.tree.loads
-    A, samples = loads.transmission, len(states.q)
+    solve = _solver(engine, states)
+    loads = engine.tree.loads
+    A = loads.transmission
+    samples = len(states.q)
 
     def accelerations(u: Array) -> Array:
-        return solve(_applied(engine, states, u))
+        return solve(_applied_forces(engine, states, u))
 
     u = np.zeros((samples, len(A)))
     start = accelerations(u)
@@ -102,13 +108,14 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
         u = u + times(np.asarray(inverse), (states.a - solution) @ A.T)
         solution = accelerations(u)
     M = engine.whole_mass_matrix(states)
-    missing, needed = times(M, states.a - solution), times(M, states.a)
-    largest = np.maximum(np.abs(needed).max(axis=1), np.abs(u @ A).max(axis=1))
+    imbalance = times(M, states.a - solution)
+    inertial_forces = times(M, states.a)
+    largest = np.maximum(np.abs(inertial_forces).max(axis=1), np.abs(u @ A).max(axis=1))
     return EngineForces(
         actuators=loads.actuators,
         forces=u,
         residuals=states.moving(solution),
-        balance=np.abs(missing).max(axis=1) / np.maximum(largest, np.finfo(float).tiny),
+        balance=np.abs(imbalance).max(axis=1) / np.maximum(largest, np.finfo(float).tiny),
         method=_method(engine),
     )
 
@@ -131,9 +138,10 @@ def _require_unique(engine: PinocchioEngine, response: Array) -> None:
 
 def _worst_condition(matrices: Array) -> float:
     """Return the largest condition number of matrices (N, n, n), scaled to unit diagonals."""
-    size = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
-    size = np.where(size > 0.0, size, 1.0)
-    return float(np.max(np.linalg.cond(matrices / (size[:, :, None] * size[:, None, :]))))
+    scale = np.sqrt(np.abs(np.diagonal(matrices, axis1=1, axis2=2)))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    scaled = matrices / (scale[:, :, None] * scale[:, None, :])
+    return float(np.max(np.linalg.cond(scaled)))
 
 
 def _method(engine: PinocchioEngine) -> str:
@@ -141,7 +149,7 @@ def _method(engine: PinocchioEngine) -> str:
     return MIMICS if len(engine.tree.loads.gears) else SOLVER
 
 
-def _applied(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
+def _applied_forces(engine: PinocchioEngine, states: TreeStates, forces: Array) -> Array:
     """Return the forces (N, n_v) of actuators and springs on the machine file's velocities."""
     loads = engine.tree.loads
     return np.asarray(forces @ loads.transmission - loads.springs(states.q))
@@ -169,7 +177,7 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
     contacts.extend(_contacts(engine, states, model))
     workspaces = pin.StdVec_RigidConstraintData()
     workspaces.extend(contact.createData() for contact in contacts)
-    settings = pin.ProximalSettings(ACCURACY, MU, MAX_ITERATIONS)
+    settings = pin.ProximalSettings(PROXIMAL_TOLERANCE, MU, MAX_PROXIMAL_STEPS)
     data = model.createData()
     pin.initConstraintDynamics(model, data, contacts, workspaces)
 
@@ -183,10 +191,10 @@ def _proximal_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[A
         )
         if not np.all(np.isfinite(a)):
             failed = np.sum(~np.isfinite(a).all(axis=1))
-            what = f"its solver returns values that are not finite in {failed} of {counted(len(a), 'sample')}"
+            what = f"Pinocchio's solver returns non-finite values in {failed} of {counted(len(a), 'sample')}"
             raise EngineError.of(engine.tree.name, what, "avoid poses near singularities")
-        # velocities and forces are mapped between the two sets of axes by orthogonal blocks, so
-        # that the same map applies to accelerations
+        # Orthogonal blocks map velocities and forces between the two sets of axes, so the same map
+        # applies to accelerations.
         return engine.file_forces(states, a[:, engine.v_order])
 
     return solve
@@ -196,14 +204,14 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     """Check that Pinocchio's solvers can represent the machine.
 
     Raises:
-        EngineError: they cannot; the error lists all reasons.
+        EngineError: the solvers cannot represent the machine; lists all reasons.
     """
     tree, problems = engine.tree, Problems()
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
             what = (
-                f"requires {len(constraint.points)} rows of points and "
-                f"{len(constraint.directions)} of directions, but Pinocchio closes loops only by "
+                f"requires {len(constraint.position_directions)} rows of points and "
+                f"{len(constraint.orthogonal_pairs)} of directions, but Pinocchio closes loops only by "
                 "coinciding points and welds"
             )
             problems.add(constraint.name, what, OTHER_ROWS)
@@ -230,23 +238,23 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
 
 def _is_point(constraint: Constraint) -> bool:
     """Return whether a constraint makes two points coincide."""
-    return len(constraint.points) == 3 and not len(constraint.directions)
+    return len(constraint.position_directions) == 3 and not len(constraint.orthogonal_pairs)
 
 
 def _is_weld(constraint: Constraint) -> bool:
     """Return whether a constraint welds two frames."""
-    return len(constraint.points) == 3 and len(constraint.directions) == 3
+    return len(constraint.position_directions) == 3 and len(constraint.orthogonal_pairs) == 3
 
 
 def _axis(constraint: Constraint) -> Array | None:
     """Return the axis (3,) of a revolute joint in its second frame; None for other joints.
 
-    It is the common second direction of both pairs.
+    The axis is the common second direction of both pairs.
     """
-    if len(constraint.points) != 3 or len(constraint.directions) != 2:
+    if len(constraint.position_directions) != 3 or len(constraint.orthogonal_pairs) != 2:
         return None
-    first, second = constraint.directions[:, 1]
-    return np.asarray(first) if np.max(np.abs(first - second)) < SAME_DIRECTION else None
+    first, second = constraint.orthogonal_pairs[:, 1]
+    return np.asarray(first) if np.max(np.abs(first - second)) < DIRECTION_TOLERANCE else None
 
 
 def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterator[Any]:
@@ -254,27 +262,32 @@ def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterat
     pin = engine.library
     for constraint in engine.tree.constraints:
         origins = (np.zeros(3), np.zeros(3))
-        places = [origins]
+        offset_pairs = [origins]
         axis = _axis(constraint)
         if axis is not None:
-            across = np.cross(constraint.directions[0, 0], constraint.directions[1, 0])
-            places.append(
+            first_axis = np.cross(
+                constraint.orthogonal_pairs[0, 0], constraint.orthogonal_pairs[1, 0]
+            )
+            offset_pairs.append(
                 (
-                    AXIS_LENGTH * _sense(engine, states, constraint, across, axis) * across,
+                    AXIS_LENGTH
+                    * _axis_sign(engine, states, constraint, first_axis, axis)
+                    * first_axis,
                     AXIS_LENGTH * axis,
                 )
             )
         kind = pin.ContactType.CONTACT_6D if _is_weld(constraint) else pin.ContactType.CONTACT_3D
-        for offsets in places:
+        for offsets in offset_pairs:
             ends: list[Any] = []
             for anchor, offset in zip((constraint.first, constraint.second), offsets, strict=True):
-                joint, link = _carrier(engine, anchor)
-                frame = pin.SE3(anchor.at.rotation, anchor.at.position) * pin.SE3(np.eye(3), offset)
+                joint, link = _joint_of_anchor(engine, anchor)
+                pose = pin.SE3(anchor.pose.rotation, anchor.pose.position)
+                frame = pose * pin.SE3(np.eye(3), offset)
                 ends += [joint, link * frame]
             yield pin.RigidConstraintModel(kind, model, *ends, pin.ReferenceFrame.LOCAL)
 
 
-def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
+def _joint_of_anchor(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
     """Return the joint that carries an anchor's link, and the pose of the link on this joint."""
     if anchor.link == GROUND:
         return 0, engine.library.SE3.Identity()
@@ -282,17 +295,21 @@ def _carrier(engine: PinocchioEngine, anchor: Anchor) -> tuple[int, Any]:
     return frame.parentJoint, frame.placement
 
 
-def _sense(
-    engine: PinocchioEngine, states: TreeStates, constraint: Constraint, across: Array, axis: Array
+def _axis_sign(
+    engine: PinocchioEngine,
+    states: TreeStates,
+    constraint: Constraint,
+    first_axis: Array,
+    axis: Array,
 ) -> float:
     """Return +1 if the axes in the first and second frame have equal directions, -1 if opposite.
 
     The loops must be closed.
     """
-    moving = engine.link_motion(*engine.own(states)[:2])
-    place = {link: i for i, link in enumerate(engine.tree.anchored)}
+    motion = engine.link_motion(*engine.own(states)[:2])
+    index_of = {link: i for i, link in enumerate(engine.tree.anchored)}
     directions = []
-    for anchor, direction in ((constraint.first, across), (constraint.second, axis)):
-        R = np.eye(3) if anchor.link == GROUND else moving.rotation[0, place[anchor.link]]
-        directions.append(R @ anchor.at.rotation @ direction)
+    for anchor, direction in ((constraint.first, first_axis), (constraint.second, axis)):
+        R = np.eye(3) if anchor.link == GROUND else motion.rotation[0, index_of[anchor.link]]
+        directions.append(R @ anchor.pose.rotation @ direction)
     return float(np.sign(directions[0] @ directions[1]))

@@ -37,18 +37,19 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
     """
     pin = engine.library
     model, E = _with_mimics(engine)
-    leading = [old.idx_q + k for old, new in _moving(engine, model) for k in range(new.nq)]
-    places = np.ix_(engine.v_order, engine.v_order)
+    leading = [old.idx_q + k for old, new in _joint_pairs(engine, model) for k in range(new.nq)]
+    order = np.ix_(engine.v_order, engine.v_order)
     rotors = np.zeros((len(E), len(E)))
-    rotors[places] = engine.tree.loads.inertia
-    data, rest = model.createData(), np.zeros(model.nv)
+    rotors[order] = engine.tree.loads.inertia
+    data = model.createData()
+    zeros = np.zeros(model.nv)
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
         w = np.linalg.lstsq(E, v, rcond=None)[0]
-        at_rest = pin.rnea(model, data, q[leading], rest, rest).copy()
-        h = pin.rnea(model, data, q[leading], w, rest).copy()
+        at_rest = pin.rnea(model, data, q[leading], zeros, zeros).copy()
+        h = pin.rnea(model, data, q[leading], w, zeros).copy()
         columns = [
-            pin.rnea(model, data, q[leading], rest, unit) - at_rest for unit in np.eye(model.nv)
+            pin.rnea(model, data, q[leading], zeros, unit) - at_rest for unit in np.eye(model.nv)
         ]
         M = np.column_stack(columns) + E.T @ rotors @ E
         return np.asarray(E @ np.linalg.solve(M, E.T @ tau - h))
@@ -60,7 +61,7 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
     return solve
 
 
-def _moving(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
+def _joint_pairs(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
     """Return pairs of each moving joint in the engine's model and in the model with mimic joints.
 
     In the latter, a mimic joint has no coordinates.
@@ -73,28 +74,31 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
 
     The matrix E maps the velocities of the leading joints to all velocities.
     """
-    loads, names = engine.tree.loads, engine.tree.velocity_names
+    loads = engine.tree.loads
+    names = engine.tree.velocity_names
     joint_of = {joint.idx_v: i for i, joint in enumerate(engine.model.joints) if i}
     follows: dict[int, tuple[int, float]] = {}
-    model, problems = engine.model, Problems()
+    model = engine.model
+    problems = Problems()
     for ratios, offset in zip(loads.gears, loads.gear_offsets, strict=True):
         coupled = sorted(np.flatnonzero(ratios), key=lambda i: joint_of[int(engine.v_order[i])])
         last = coupled[-1]
-        # Pinocchio requires that the mimic joint comes after its leading joint
+        # Pinocchio requires that the mimic joint comes after its leading joint.
         if len(coupled) != 2 or np.count_nonzero(loads.gears[:, last]) > 1:
             what = "is not a joint that follows a single earlier joint, as mimic joints require"
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
             problems.add(where, what, OTHER_ROWS)
             continue
-        leader, follower = (joint_of[int(engine.v_order[i])] for i in coupled)
+        leader = joint_of[int(engine.v_order[coupled[0]])]
+        follower = joint_of[int(engine.v_order[coupled[1]])]
         scale = -float(ratios[coupled[0]] / ratios[last])
         model = engine.library.transformJointIntoMimic(
             model, leader, follower, scale, float(offset / ratios[last])
         )
-        follows[follower] = leader, scale
+        follows[follower] = (leader, scale)
     EngineError.raise_if_any(problems)
     E = np.zeros((engine.model.nv, model.nv))
-    for i, (old, new) in enumerate(_moving(engine, model), start=1):
+    for i, (old, new) in enumerate(_joint_pairs(engine, model), start=1):
         if i in follows:
             leader, scale = follows[i]
             E[old.idx_v, model.joints[leader].idx_v] = scale

@@ -1,4 +1,4 @@
-"""Construction of a mechanism's rigid tree: links of bodies and rods, constraints, loads."""
+"""Construction of a mechanism's rigid tree: links of bodies and rods, constraints, elements."""
 
 from __future__ import annotations
 
@@ -31,36 +31,45 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
     """
     tree = spanned(mechanism, JOINT_KINDS, EngineError, keeps_loaded=False)
     links: list[EngineLink] = []
-    places = {BASE: Anchor(link=GROUND, at=IDENTITY)}
+    anchors = {BASE: Anchor(link=GROUND, pose=IDENTITY)}
     for part in tree.links:
-        near = places[part.parent]
-        parent, at = near.link, near.at @ part.at
+        parent_anchor = anchors[part.parent]
+        parent = parent_anchor.link
+        pose = parent_anchor.pose @ part.at
         for primitive in part.chain:
-            links.append(EngineLink(name=part.joint, parent=parent, at=at, primitive=primitive))
-            parent, at = len(links) - 1, IDENTITY
-        at = at @ part.frame
-        if part.mass is not None or not part.chain or not at.is_identity:
-            links.append(EngineLink(name=part.name, parent=parent, at=at, inertia=part.mass))
-            parent, at = len(links) - 1, IDENTITY
-        places[part.name] = Anchor(link=parent, at=at)
+            links.append(EngineLink(name=part.joint, parent=parent, pose=pose, primitive=primitive))
+            parent = len(links) - 1
+            pose = IDENTITY
+        pose = pose @ part.frame
+        if part.mass is not None or not part.chain or not pose.is_identity:
+            links.append(EngineLink(name=part.name, parent=parent, pose=pose, inertia=part.mass))
+            parent = len(links) - 1
+            pose = IDENTITY
+        anchors[part.name] = Anchor(link=parent, pose=pose)
 
     def anchor(end: tuple[str, FramePose]) -> Anchor:
-        return Anchor(link=places[end[0]].link, at=places[end[0]].at @ end[1])
+        """Return a frame on a link from a body and a pose in this body."""
+        body, pose_in_body = end
+        return Anchor(link=anchors[body].link, pose=anchors[body].pose @ pose_in_body)
 
     def placed(joint: Joint) -> PlacedJoint:
-        parent, child = (placement_pose(mechanism, side) for side in (joint.parent, joint.child))
-        return PlacedJoint(joint=joint, parent=parent, child=child)
+        """Return a joint with the poses of its frames."""
+        return PlacedJoint(
+            joint=joint,
+            pose_in_parent=placement_pose(mechanism, joint.parent),
+            pose_in_child=placement_pose(mechanism, joint.child),
+        )
 
     constraints = []
     for closure in tree.closures:
-        points, directions = _conditions(closure.kind, closure.axes)
+        position_directions, orthogonal_pairs = _conditions(closure.kind, closure.axes)
         constraints.append(
             Constraint(
                 name=closure.name.removesuffix(".tip"),
                 first=anchor(closure.first),
                 second=anchor(closure.second),
-                points=np.array(points).reshape(-1, 3),
-                directions=np.array(directions).reshape(-1, 2, 3),
+                position_directions=np.array(position_directions).reshape(-1, 3),
+                orthogonal_pairs=np.array(orthogonal_pairs).reshape(-1, 2, 3),
             )
         )
     tool = mechanism.platform.tool
@@ -68,7 +77,7 @@ def rigid_tree(mechanism: Mechanism) -> RigidTree:
         name=mechanism.name,
         gravity=np.array([mechanism.value(x) for x in mechanism.gravity]),
         links=tuple(links),
-        bodies={body.name: places[body.name].link for body in mechanism.bodies} | {BASE: GROUND},
+        bodies={body.name: anchors[body.name].link for body in mechanism.bodies} | {BASE: GROUND},
         joints={joint.name: placed(joint) for joint in mechanism.joints},
         tree=tree.joints,
         rods=tree.rods,
@@ -98,13 +107,16 @@ def _conditions(
     if kind in fixed:
         return fixed[kind]
     if kind == "universal":
-        first, second = (np.array(UNIT_VECTORS[axis]) for axis in axes)
+        first = np.array(UNIT_VECTORS[axes[0]])
+        second = np.array(UNIT_VECTORS[axes[1]])
         return [x, y, z], [(first, second)]
     axis = np.array(UNIT_VECTORS[axes[0]])
-    across = [np.roll(axis, 1), np.roll(axis, 2)]
+    normals = [np.roll(axis, 1), np.roll(axis, 2)]
     if kind == "revolute":
-        return [x, y, z], [(e, axis) for e in across]
-    return across, rigid if kind == "prismatic" else [(e, axis) for e in across]
+        return [x, y, z], [(e, axis) for e in normals]
+    if kind == "prismatic":
+        return normals, rigid
+    return normals, [(e, axis) for e in normals]
 
 
 def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
@@ -123,18 +135,20 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
     q_names = [name for primitive in chain for name in primitive.coordinates]
     problems = Problems()
 
-    def missing(where: str, name: str) -> None:
+    def add_missing(where: str, name: str) -> None:
+        """Record that an element acts on a coordinate that is not in the tree."""
         what = f"acts on {name}, which is not a coordinate of the tree that the engines use"
         remedy = "use a joint that is not cut to open the loops"
         problems.add(where, what, remedy, file=mechanism.file)
 
     inertia = np.zeros((len(names), len(names)))
-    stiffness, preload = np.zeros(len(names)), np.zeros(len(names))
+    stiffness = np.zeros(len(names))
+    preload = np.zeros(len(names))
     for name, freedom in mechanism.freedoms.items():
         if freedom.spring is None and freedom.inertia is None:
             continue
         if name not in index or (freedom.spring is not None and name not in scalars):
-            missing(f"degree of freedom {name}", name)
+            add_missing(f"degree of freedom {name}", name)
             continue
         i = index[name]
         if freedom.inertia is not None:
@@ -143,7 +157,7 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
             stiffness[i] = mechanism.value(freedom.spring.stiffness)
             preload[i] = stiffness[i] * mechanism.value(freedom.spring.rest)
 
-    def combined(
+    def ratio_matrix(
         where: str, parts: Sequence[tuple[str, tuple[tuple[str, Expression], ...]]]
     ) -> Array:
         """Return the ratios (n, n_v) of n linear combinations of velocities."""
@@ -151,15 +165,15 @@ def _loads(mechanism: Mechanism, links: list[EngineLink]) -> Loads:
         for row, (part, terms) in zip(rows, parts, strict=True):
             for name, ratio in terms:
                 if name not in index:
-                    missing(f"{where}.{part}", name)
+                    add_missing(f"{where}.{part}", name)
                 else:
                     row[index[name]] += mechanism.value(ratio)
         return rows
 
-    transmission = combined(
+    transmission = ratio_matrix(
         "actuators", [(actuator.name, actuator.drives) for actuator in mechanism.actuators]
     )
-    gears = combined(
+    gears = ratio_matrix(
         "couplings", [(coupling.name, coupling.terms) for coupling in mechanism.couplings]
     )
     for row, actuator in zip(transmission, mechanism.actuators, strict=True):

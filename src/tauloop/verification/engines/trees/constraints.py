@@ -1,8 +1,8 @@
 """Loop closure in an engine: residuals, Jacobian and bias of constraints, from the motion of links.
 
-Engines supply poses, Jacobians and velocity-product accelerations of links. The constraint rows are
-computed here from these, so that the constraint solvers of the engines, and their regularization,
-are not used.
+Engines supply poses, Jacobians and velocity-product accelerations of links. This module computes
+the constraint rows from these, so that the constraint solvers of the engines, and their
+regularization, are not used.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
 
     The direction e is fixed in the first frame, f in the second frame; d is the vector from the
     first to the second origin. The origins have the velocities v_1 and v_2, the frames the angular
-    velocities w_1 and w_2. A point row is e·d with the rate e·(v_2 - v_1) + (e×d)·w_1. A direction
-    row is e·f with the rate (f×e)·(w_2 - w_1).
+    velocities w_1 and w_2. A point row is e·d with the time derivative e·(v_2 - v_1) + (e×d)·w_1. A
+    direction row is e·f with the time derivative (f×e)·(w_2 - w_1).
 
     Args:
         tree: the links and constraints.
@@ -67,8 +67,8 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     for constraint in tree.constraints:
         index = len(anchors)
         anchors += [constraint.first, constraint.second]
-        point_rows += [(index, e) for e in constraint.points]
-        direction_rows += [(index, pair) for pair in constraint.directions]
+        point_rows += [(index, e) for e in constraint.position_directions]
+        direction_rows += [(index, pair) for pair in constraint.orthogonal_pairs]
     frames = anchored_frames(tree, motion, anchors, v)
     twist = np.einsum("nkij,nj->nki", frames.jacobian, v)
     return joined(_points(frames, twist, point_rows), _directions(frames, twist, direction_rows))
@@ -131,13 +131,14 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
     f = np.einsum("nkij,kj->nki", frames.rotation[:, second], local[:, 1])
     normal = np.cross(f, e)
     J, bias = frames.jacobian, frames.bias
-    w_one, w_two = twist[:, first, 3:], twist[:, second, 3:]
-    normal_rate = np.cross(np.cross(w_two, f), e) + np.cross(f, np.cross(w_one, e))
+    w_first = twist[:, first, 3:]
+    w_second = twist[:, second, 3:]
+    normal_rate = np.cross(np.cross(w_second, f), e) + np.cross(f, np.cross(w_first, e))
     return ConstraintRows(
         residual=_dot(e, f),
         jacobian=_times(normal, J[:, second, 3:] - J[:, first, 3:]),
         bias=_dot(normal, bias[:, second, 3:] - bias[:, first, 3:])
-        + _dot(normal_rate, w_two - w_one),
+        + _dot(normal_rate, w_second - w_first),
     )
 
 
@@ -152,25 +153,27 @@ def anchored_frames(
         anchors: the frames.
         v: velocities (N, n_v).
     """
-    samples, n_v = len(motion.position), motion.jacobian.shape[-1]
-    place = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
-    links = np.array([place[anchor.link] for anchor in anchors], dtype=int)
+    samples = len(motion.position)
+    n_v = motion.jacobian.shape[-1]
+    index_of = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
+    links = np.array([index_of[anchor.link] for anchor in anchors], dtype=int)
 
     def with_ground(moving: Array, resting: Array) -> Array:
+        """Return a quantity of the links of all anchors, including the ground."""
         ground = np.broadcast_to(resting, (samples, 1, *resting.shape))
         return np.concatenate([moving, ground], axis=1)[:, links]
 
     R = with_ground(motion.rotation, np.eye(3))
     J = with_ground(motion.jacobian, np.zeros((6, n_v)))
     bias = with_ground(motion.bias, np.zeros(6))
-    turns = np.array([anchor.at.rotation for anchor in anchors]).reshape(-1, 3, 3)
-    offsets = np.array([anchor.at.position for anchor in anchors]).reshape(-1, 3)
+    rotations = np.array([anchor.pose.rotation for anchor in anchors]).reshape(-1, 3, 3)
+    offsets = np.array([anchor.pose.position for anchor in anchors]).reshape(-1, 3)
     r = np.einsum("nkij,kj->nki", R, offsets)
     w = np.einsum("nkij,nj->nki", J[:, :, 3:], v)
     J[:, :, :3] -= skew(r) @ J[:, :, 3:]
     bias[:, :, :3] += np.cross(bias[:, :, 3:], r) + np.cross(w, np.cross(w, r))
     return LinkMotion(
-        rotation=R @ turns,
+        rotation=R @ rotations,
         position=with_ground(motion.position, np.zeros(3)) + r,
         jacobian=J,
         bias=bias,

@@ -14,11 +14,11 @@ def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
     """Return the function that evaluates a curve and its derivatives at nominal parameters."""
     if isinstance(curve, CurvePolynomial):
         coefficients = [mechanism.value(c) for c in curve.coefficients]
-        about = mechanism.value(curve.about)
+        center = mechanism.value(curve.about)
         powers = np.polynomial.Polynomial(coefficients)
 
         def polynomial(x: Array) -> tuple[Array, Array, Array]:
-            u = x - about
+            u = x - center
             return powers(u), powers.deriv()(u), powers.deriv(2)(u)
 
         return polynomial
@@ -35,13 +35,21 @@ def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
     else:
         spline = CubicSpline(x, y, bc_type="periodic" if curve.periodic else "natural")
 
-    def table(at: Array) -> tuple[Array, Array, Array]:
+    def table(position: Array) -> tuple[Array, Array, Array]:
         period = x[-1] - x[0]
-        inside = x[0] + np.mod(at - x[0], period) if curve.periodic else np.clip(at, x[0], x[-1])
-        value, slope, curvature = (spline(inside, order) for order in range(3))
-        is_outside = at != inside if not curve.periodic else np.zeros(at.shape, dtype=bool)
+        inside = (
+            x[0] + np.mod(position - x[0], period)
+            if curve.periodic
+            else np.clip(position, x[0], x[-1])
+        )
+        value = spline(inside)
+        slope = spline(inside, 1)
+        curvature = spline(inside, 2)
+        is_outside = (
+            position != inside if not curve.periodic else np.zeros(position.shape, dtype=bool)
+        )
         return (
-            value + slope * np.where(is_outside, at - inside, 0.0),
+            value + slope * np.where(is_outside, position - inside, 0.0),
             slope,
             np.where(is_outside, 0.0, curvature),
         )

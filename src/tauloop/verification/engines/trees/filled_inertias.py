@@ -18,7 +18,7 @@ from tauloop.mechanism.poses import Array
 from tauloop.verification.engines.trees.rigid_tree import GROUND, EngineLink, RigidTree
 
 #: Two directions are parallel if the sine of their angle is below this value.
-PARALLEL = 1e-9
+PARALLEL_TOLERANCE = 1e-9
 #: A negative moment whose magnitude relative to the largest is below this value is a rounding
 #: error.
 INERTIA_ROUNDING = 1e-12
@@ -31,7 +31,7 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         EngineError: a link that rotates about several directions has a negative moment of inertia
             that is not a rounding error.
     """
-    axes = turning_axes(tree)
+    axes = rotation_axes(tree)
     links: list[EngineLink] = []
     problems = Problems()
     for link, directions in zip(tree.links, axes, strict=True):
@@ -39,36 +39,38 @@ def with_possible_inertias(tree: RigidTree) -> RigidTree:
         if inertia is None or np.diag(inertia.about_center).min() >= 0.0:
             links.append(link)
             continue
-        filled = _filled(inertia.about_center, directions)
-        if np.diag(filled).min() < 0.0:
+        replacement = _replacement(inertia.about_center, directions)
+        if np.diag(replacement).min() < 0.0:
             moment = float(np.diag(inertia.about_center).min())
             what = (
                 f"a moment of inertia about its mass center is {moment:.3g} kg m^2, and the "
                 "rotation of the link depends on it"
             )
             problems.add(link.name, what, "correct the inertia: moments must not be negative")
-        links.append(replace(link, inertia=replace(inertia, about_center=filled)))
+        links.append(replace(link, inertia=replace(inertia, about_center=replacement)))
     EngineError.raise_if_any(problems)
     return replace(tree, links=tuple(links))
 
 
-def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
+def rotation_axes(tree: RigidTree) -> tuple[Array, ...]:
     """Return the directions (k, 3) about which each link can rotate, in the frame of the link.
 
     Parallel directions are returned once.
     """
     axes: list[Array] = []
     for link in tree.links:
-        above = np.zeros((0, 3)) if link.parent == GROUND else axes[link.parent]
-        directions = above @ link.at.rotation
+        parent_axes = np.zeros((0, 3)) if link.parent == GROUND else axes[link.parent]
+        directions = parent_axes @ link.pose.rotation
         primitive = link.primitive
         if primitive is not None and primitive.kind == "ball":
             directions = np.eye(3)
         elif primitive is not None and primitive.kind == "hinge":
             axis = np.asarray(primitive.axis, dtype=float)[None, :]
-            is_other = not len(directions) or np.abs(np.cross(directions, axis)).max() > PARALLEL
-            # a rotation about a second axis changes the first axis in this link's frame, so that
-            # the link can rotate about all directions
+            is_other = (
+                not len(directions) or np.abs(np.cross(directions, axis)).max() > PARALLEL_TOLERANCE
+            )
+            # A rotation about a second axis changes the first axis in this link's frame, so that
+            # the link can rotate about all directions.
             if not len(directions):
                 directions = axis
             elif is_other:
@@ -77,14 +79,14 @@ def turning_axes(tree: RigidTree) -> tuple[Array, ...]:
     return tuple(axes)
 
 
-def _filled(inertia: Array, directions: Array) -> Array:
+def _replacement(inertia: Array, directions: Array) -> Array:
     """Return the replacement of an inertia (3, 3) for a link with rotation axes (k, 3)."""
     if not len(directions):
         return np.asarray(np.eye(3) * np.abs(inertia).max())
     if len(directions) == 1:
         n = directions[0]
-        about = float(n @ inertia @ n)
-        return np.asarray(about * (np.outer(n, n) + 0.5 * (np.eye(3) - np.outer(n, n))))
+        moment = float(n @ inertia @ n)
+        return np.asarray(moment * (np.outer(n, n) + 0.5 * (np.eye(3) - np.outer(n, n))))
     smallest = float(np.diag(inertia).min())
     if -smallest < INERTIA_ROUNDING * np.abs(inertia).max():
         return inertia - smallest * np.eye(3)

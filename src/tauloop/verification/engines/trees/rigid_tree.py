@@ -1,8 +1,9 @@
-"""The numeric model of a mechanism for engines: a tree of rigid links, and loop constraints.
+"""Numeric model of a mechanism for other multibody engines (MuJoCo, Pinocchio).
 
-It is built from the description (`mechanism.links.rigid_tree`, which the writers of other formats
-also use), not from Tauloop's equations. It differs from the tree of the equations: it may cut other
-joints, every rod is a body with joints, and rods are cut at their far ends.
+The model is a tree of rigid links with loop constraints. It is built from the description
+(`mechanism.links.rigid_tree`, which the writers of other formats also use), not from Tauloop's
+equations. It differs from the tree of the equations: it may cut other joints, every rod is a body
+with joints, and rods are cut at their far ends.
 """
 
 from __future__ import annotations
@@ -26,25 +27,30 @@ class EngineLink:
     Attributes:
         name: name for messages.
         parent: index of the parent link, or `GROUND`.
-        at: pose of the joint frame in the parent; at zero coordinates the link's frame coincides
-            with it.
+        pose: pose of the joint frame in the parent; at zero coordinates the link's frame coincides
+            with this frame.
         primitive: motion relative to the parent; None if the link is fixed to its parent.
         inertia: inertia of the link; None for a massless link.
     """
 
     name: str
     parent: int
-    at: FramePose
+    pose: FramePose
     primitive: Primitive | None = None
     inertia: LinkInertia | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Anchor:
-    """A frame fixed on a link."""
+    """A frame fixed on a link.
+
+    Attributes:
+        link: index of the link, or `GROUND`.
+        pose: pose of the frame in the link.
+    """
 
     link: int
-    at: FramePose
+    pose: FramePose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,26 +59,34 @@ class Constraint:
 
     Attributes:
         name: name of the cut joint or rod.
-        first, second: the two frames.
-        points: directions (n, 3) in the first frame along which the two origins must coincide.
-        directions: pairs (n, 2, 3) of a direction in the first frame and a direction in the second
-            frame that must remain orthogonal.
+        first: frame on the first link.
+        second: frame on the second link.
+        position_directions: directions (n, 3) in the first frame along which the two origins must
+            coincide.
+        orthogonal_pairs: pairs (n, 2, 3) of a direction in the first frame and a direction in the
+            second frame that must remain orthogonal.
     """
 
     name: str
     first: Anchor
     second: Anchor
-    points: Array
-    directions: Array
+    position_directions: Array
+    orthogonal_pairs: Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacedJoint:
-    """A joint of the file, cut or not, with the numeric poses of its two frames in their bodies."""
+    """A joint of the file, cut or not, with the numeric poses of its two frames.
+
+    Attributes:
+        joint: the joint.
+        pose_in_parent: pose of the joint frame in the parent body.
+        pose_in_child: pose of the joint frame in the child body.
+    """
 
     joint: Joint
-    parent: FramePose
-    child: FramePose
+    pose_in_parent: FramePose
+    pose_in_child: FramePose
 
 
 #: A curve as a function from coordinates (N,) to its value, first and second derivative (N,).
@@ -81,7 +95,7 @@ CurveFunction = Callable[[Array], tuple[Array, Array, Array]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
-    """Rotors, springs, actuators and couplings that act on the coordinates.
+    """Elements on the coordinates: rotors, springs, actuators and couplings.
 
     Attributes:
         inertia: (n_v, n_v) inertia of rotors, including those of actuators, kg m^2 or kg.
@@ -106,7 +120,10 @@ class Loads:
     curves: tuple[tuple[int, int, CurveFunction], ...] = ()
 
     def springs(self, q: Array) -> Array:
-        """Return the forces of the springs (N, n_v) that coordinates (N, n_q) must overcome."""
+        """Return K q - preload (N, n_v): the generalized forces that balance the springs.
+
+        K is the stiffness of the springs, and q are coordinates (N, n_q).
+        """
         return q[:, list(self.q_index)] * self.stiffness - self.preload
 
 
@@ -123,7 +140,7 @@ class RigidTree:
         tree: names of the joints in the tree, from the base outwards; the others are cut.
         rods: links and joints of the rods.
         constraints: constraints that close the loops.
-        loads: loads on the coordinates.
+        loads: rotors, springs, actuators and couplings on the coordinates.
         tool: the tool center point.
     """
 
@@ -155,12 +172,15 @@ class RigidTree:
 
     @property
     def balls(self) -> tuple[tuple[int, int, bool], ...]:
-        """For each ball joint its first index in q, its first index in v, and if it is reversed."""
-        balls, q, v = [], 0, 0
+        """First index in q and in v of each ball joint, and whether its bodies are swapped."""
+        balls = []
+        q = 0
+        v = 0
         for primitive in self.primitives:
             if primitive.kind == "ball":
                 balls.append((q, v, primitive.is_reversed))
-            q, v = q + len(primitive.coordinates), v + len(primitive.velocities)
+            q += len(primitive.coordinates)
+            v += len(primitive.velocities)
         return tuple(balls)
 
     @property

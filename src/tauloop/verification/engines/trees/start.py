@@ -1,4 +1,4 @@
-"""Initial coordinates of the engines: those missing from a motion, computed from the given ones."""
+"""Initial coordinates of the engines; coordinates that a motion lacks follow from the others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def body_poses(
         for name, reference in zip(joint.coordinate_names, start, strict=True):
             values[name] = coordinates.get(name, np.full(samples, reference))
         placed = joints[joint.name]
-        return placed.parent @ joint_pose(joint, values) @ placed.child.inverse()
+        child_in_joint = placed.pose_in_child.inverse()
+        return placed.pose_in_parent @ joint_pose(joint, values) @ child_in_joint
 
     propagate_poses(poses, known, across)
     for name in tree:
@@ -58,15 +59,15 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
     """
     samples = len(next(iter(coordinates.values())))
     poses = body_poses(tree.joints, tree.tree, coordinates, samples)
-    filled = dict(coordinates)
+    all_coordinates = dict(coordinates)
     for name in tree.tree:
         placed = tree.joints[name]
         joint = placed.joint
         if not all(q in coordinates for q in joint.coordinate_names):
-            parent = poses[joint.parent.body] @ placed.parent
-            child = poses[joint.child.body] @ placed.child
+            parent = poses[joint.parent.body] @ placed.pose_in_parent
+            child = poses[joint.child.body] @ placed.pose_in_child
             values = joint_coordinates(joint, parent.inverse() @ child)
-            filled |= dict(zip(joint.coordinate_names, values.T, strict=True))
+            all_coordinates |= dict(zip(joint.coordinate_names, values.T, strict=True))
     for rod in tree.rods:
         frame = poses[rod.start[0]] @ rod.start[1]
         d = (poses[rod.end[0]] @ rod.end[1]).position - frame.position
@@ -77,10 +78,10 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
         # after rotations a about x and b about y, the rod's z axis is
         # (sin b, -sin a cos b, cos a cos b)
         angles = np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))
-        filled |= dict(zip(rod.angles, angles, strict=True))
+        all_coordinates |= dict(zip(rod.angles, angles, strict=True))
         if rod.is_telescopic and rod.name not in coordinates:
-            filled[rod.name] = length
+            all_coordinates[rod.name] = length
     q = np.empty((samples, len(tree.coordinate_names)))
     for i, name in enumerate(tree.coordinate_names):
-        q[:, i] = filled[name]
+        q[:, i] = all_coordinates[name]
     return q
