@@ -410,7 +410,11 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
             "about has no effect",
         ),
         ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "vary has none"),
-        ("samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY, 3, "1 is not a power of two (2 or more)"),
+        (
+            "samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY,
+            3,
+            "1 is not a power of two (2 or more)",
+        ),
         ("samples: 10\nwhole: [3, 10]\n" + DRAWN + ACCURACY, 4, "there is no sample 10"),
         (
             DRAWN + ACCURACY + "yield: {largest: {least: 1 mm, most: 1 um}}\n",

@@ -241,7 +241,9 @@ def test_plots_have_a_legend_that_shows_the_values_under_the_pointer(show, windo
 def test_bodies_of_an_imported_machine_have_their_own_colors(show, tmp_path, request) -> None:
     folder = request.config.rootpath / "tests" / "cases"
     viewer = show(tl.Model(tl.load(folder / "tienkung_ankle.xml")))
-    colors = {body: color for body, color in viewer.scene._mesh_nodes if body in ("shin", "left_crank")}
+    colors = {
+        body: color for body, color in viewer.scene._mesh_nodes if body in ("shin", "left_crank")
+    }
     assert len(set(colors.values())) == 2
     image = picture(viewer)[..., :3]
     is_colored = np.ptp(image, axis=2) > 40
