@@ -81,9 +81,9 @@ def machine_row(variation: Variation, runs: int) -> Row:
     circle = Circle(columns=("platform.x", "platform.y"), radius=0.1, speed=0.8)
     machine = DrivenMachine(mechanism, variation=variation)
     run = PathRun(machine, circle_trajectory(Model(mechanism), circle))
-    course = run.course(PATH_INTEGRATOR)
-    trace = machine.runner(course)
-    seconds = least(lambda: machine.runner(course), runs)
+    samples = run.sampled_run(PATH_INTEGRATOR)
+    trace = machine.runner(samples)
+    seconds = least(lambda: machine.runner(samples), runs)
     simulated = float(run.time[-1] - run.time[0])
     return Row(
         name=f"circle, drives {variation.value}",

@@ -60,7 +60,7 @@ def tree_states(engine: Engine, motion: NamedMotion) -> PeerStates:
 
     driven = _driven(engine)
     passive = [i for i in range(len(found.names)) if i not in driven]
-    points = sum(len(c.points) for c in engine.tree.constraints)
+    points = sum(len(c.position_directions) for c in engine.tree.constraints)
     mu = _regularization(K, points)
     usable = K if mu is None else K[:, :points]
     return PeerStates(

@@ -39,7 +39,7 @@ class LimitOptions(Options):
 
     Attributes:
         reserve: fraction of the largest forces that is reserved for the controller.
-        payload: largest mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with
+        payload: mass that is attached to the tool, such as 0.5kg, or 0.5kg@0,0,20mm with
             its center in the tool's frame; by default the rated payload of the machine file. The
             motion satisfies all limits with the payload and without it. Python also accepts a
             `Payload`.
