@@ -421,7 +421,7 @@ COMMAND_GROUPS: Mapping[str, CommandGroup] = {
             "link-parameters": CommandEntry(
                 "model.link_parameters",
                 "link_parameters",
-                "Bound masses and mass centers of links from identified parameters.",
+                "Bound masses and mass centers of links by identified parameters.",
                 ("tl.link_parameters",),
             ),
         },

@@ -32,7 +32,7 @@ class ScalarSummary(ReprMixin):
         name: name of the scalar.
         unit: SI unit, "" if unknown.
         count: number of samples.
-        mean: mean.
+        mean: average of the values.
         deviation: standard deviation.
         least: smallest value.
         greatest: largest value.

@@ -79,7 +79,7 @@ class PlacedJoint:
     """A joint of the file, cut or not, with the numeric poses of its two frames.
 
     Attributes:
-        joint: the joint.
+        joint: description of the joint in the machine file.
         pose_in_parent: pose of the joint frame in the parent body.
         pose_in_child: pose of the joint frame in the child body.
     """
