@@ -25,11 +25,11 @@ OTHER_VERSION = "98.76.54"
 def other_version(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Tauloop with another version."""
     monkeypatch.setattr(tl, "__version__", OTHER_VERSION)
-    result._installed.cache_clear()
+    result._package_version.cache_clear()
     own_version.cache_clear()
     yield OTHER_VERSION
     monkeypatch.undo()
-    result._installed.cache_clear()
+    result._package_version.cache_clear()
     own_version.cache_clear()
 
 

@@ -41,7 +41,7 @@ def head() -> str:
 What Tauloop does with each element of an imported file:
 
 - **Read**: it changes the machine.
-- **Harmless**: it has no effect on the motion, and is counted in the import notes.
+- **Harmless**: it is outside Tauloop's model (contact, sensors, control, drawing), and is counted in the import notes.
 - **Rejected**: ignoring it would change the machine.
 
 `tauloop check` reports any other element (exit code 1). It is rejected if its name contains

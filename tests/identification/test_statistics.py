@@ -334,7 +334,9 @@ def test_total_least_squares_is_the_svd_of_all_samples():
     errors = 0.05 * np.sqrt(np.mean(Y**2, axis=0))
     last = np.linalg.svd(np.hstack([Y / errors, f]))[2][-1]
     np.testing.assert_allclose(result.values, -last[:3] / last[3] / errors, rtol=1e-8)
-    assert [item.is_good for item in result.diagnostics if "normalized product" in item.name] == [True]
+    assert [item.is_good for item in result.diagnostics if "normalized product" in item.name] == [
+        True
+    ]
 
 
 def test_total_least_squares_with_the_right_ratio_has_less_bias():

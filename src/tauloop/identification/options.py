@@ -146,12 +146,15 @@ class PreparationOptions(Options):
     resample: bool = False
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Add problems of options that cannot be combined with a period."""
+        """Add problems of options that are incomplete or cannot be combined."""
         if self.scan_standstills and not self.scan_cutoffs:
             problems.add("scan_standstills", "is given without scan_cutoffs", "add scan_cutoffs")
         if (self.period is None) != (self.max_frequency is None):
             problems.add("period", "only one of period and max_frequency is given", "give both")
-        filter_options = [name for name in self.stated if name not in ("trim", "standstill")]
+        names = {"velocity": "velocity_source"}
+        filter_options = [
+            names.get(name, name) for name in self.stated if name not in ("trim", "standstill")
+        ]
         if self.scan_cutoffs:
             filter_options.append("scan_cutoffs")
         if filter_options and (self.period, self.max_frequency) != (None, None):

@@ -387,7 +387,7 @@ def _variation(
         if is_parameter or name == LOG:
             cursor.problem(
                 "`numbers` can only vary options, such as seeds and counts",
-                "write grid: [first, last]",
+                "write list: [...]" if name == LOG else "write grid: [first, last] and steps: N",
             )
             return None
         return VariedInput(

@@ -87,7 +87,7 @@ def _source(asks: bool) -> str:
 def _answers(origin: str | Path, known_values: Mapping[str, str | float]) -> dict[str, str | float]:
     """Return the values of ``--set`` and the answers; each default depends on earlier answers.
 
-    If every answer is the default, only the values of ``--set`` are returned.
+    Without ``--set``, the result is empty if every answer is the default.
     """
     values = dict(known_values)
     has_changed = False

@@ -1,4 +1,4 @@
-"""Measures of a pose as expressions of parameters and position; larger values are always worse."""
+"""Measures of a pose as expressions of parameters and position; larger raw numbers are worse."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class MeasureRequest:
 class MeasureColumn:
     """A column of the measures of a pose.
 
-    The natural number is the value of the quantity, SI. The raw number is a monotonic function of
+    The natural value is that of the quantity, SI. The raw number is a monotonic function of
     it that is cheap to compute:
 
     - reach: (d²/L² - 1)/2 or (1 - d²/L²)/2, positive if the ends of a rod of length L are too far
       apart or too close at the distance d; for a redundant equation, the ratio of its residual to the
       tolerance, minus 1;
     - range of an angle: -cos(a - middle); of a length: |q - middle|;
-    - condition, largest_factor: squares of the natural number; smallest_factor: minus its square;
+    - condition, largest_factor: squares of the natural value; smallest_factor: minus its square;
     - speed: speed of an actuator; clearance: minus the squared distance;
     - footprint: extent along x, -x, y or -y.
 
@@ -91,7 +91,7 @@ class MeasureColumn:
     middle: float = 0.0
 
     def natural(self, raw: np.ndarray) -> np.ndarray:
-        """Return natural numbers (N,): distances from the middle, singular values, ..."""
+        """Return natural values (N,), SI: distances from the middle, singular values, ..."""
         if self.kind == RANGE and self.is_angle:
             return np.arccos(np.clip(-raw, -1.0, 1.0))
         if self.kind in (CONDITION, LARGEST_FACTOR):
@@ -101,7 +101,7 @@ class MeasureColumn:
         return np.asarray(raw)
 
     def raw(self, natural: float) -> float:
-        """Return the raw number for a natural number, such as a limit."""
+        """Return the raw number for a natural value, such as a limit."""
         if not math.isfinite(natural):
             return math.inf
         if self.kind == RANGE and self.is_angle:
@@ -113,7 +113,7 @@ class MeasureColumn:
         return natural
 
     def slope(self, raw: np.ndarray) -> np.ndarray:
-        """Return the derivatives (N,) of the natural number with respect to the raw number."""
+        """Return the derivatives (N,) of the natural value with respect to the raw number."""
         natural = np.maximum(self.natural(raw), 1e-12)
         if self.kind == RANGE and self.is_angle:
             return 1.0 / np.sqrt(np.maximum(1.0 - raw * raw, 1e-12))

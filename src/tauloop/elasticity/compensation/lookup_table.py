@@ -162,8 +162,8 @@ class CompensationTable(Result):
         yield Variable(name="point", values=np.arange(1, len(self.position) + 1), over=over)
         port = self.model.platform.ports.position
         by_name = dict(zip(port.columns, port.units, strict=True))
-        names = tuple(by_name[name] for name in self.axes)
-        yield from columns("position", self.axes, names, self.position, over)
+        units = tuple(by_name[name] for name in self.axes)
+        yield from columns("position", self.axes, units, self.position, over)
         for name, unit, values in self._columns():
             yield Variable(name=name, values=values, unit=unit, over=over)
 

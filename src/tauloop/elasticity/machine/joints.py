@@ -18,7 +18,7 @@ from tauloop.mechanism.poses import FramePose
 #: largest.
 ZERO_COMPLIANCE = 1e-12
 #: Free directions of the built-in kinds without axes: indices of (u, θ) in the parent's frame.
-FIXED_DIRECTIONS = {
+FREE_DIRECTIONS = {
     "fixed": (),
     "spherical": (3, 4, 5),
     "planar": (0, 1, 5),
@@ -27,7 +27,7 @@ FIXED_DIRECTIONS = {
     "free": (0, 1, 2, 3, 4, 5),
 }
 #: Motions of the built-in kinds with one axis: whether each rotates about it or moves along it.
-ALONG_AXIS = {"revolute": (True,), "prismatic": (False,), "cylindrical": (True, False)}
+ROTATES_ABOUT_AXIS = {"revolute": (True,), "prismatic": (False,), "cylindrical": (True, False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
     Raises:
         InputError: a plugin defines the joint's kind.
     """
-    if joint.kind in FIXED_DIRECTIONS:
-        indices = FIXED_DIRECTIONS[joint.kind]
+    if joint.kind in FREE_DIRECTIONS:
+        indices = FREE_DIRECTIONS[joint.kind]
         return tuple(FreeDirection(is_rotation=index >= 3, axis=index % 3) for index in indices)
     axes = ["xyz".index(axis) for axis in joint.axes]
     if joint.kind == "universal":
@@ -60,12 +60,12 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
             FreeDirection(is_rotation=True, axis=axes[0]),
             FreeDirection(is_rotation=True, axis=axes[1], is_of_child=True),
         )
-    if joint.kind not in ALONG_AXIS:
+    if joint.kind not in ROTATES_ABOUT_AXIS:
         what = f"elastic analysis does not support the joint kind {joint.kind!r}"
         raise InputError.of(f"joints.{joint.name}", what, "use a built-in kind of joint")
     return tuple(
         FreeDirection(is_rotation=is_rotation, axis=axes[0])
-        for is_rotation in ALONG_AXIS[joint.kind]
+        for is_rotation in ROTATES_ABOUT_AXIS[joint.kind]
     )
 
 

@@ -2,7 +2,7 @@
 
 A point of the lower part keeps its distance from end A, a point of the upper part its distance from
 end B. In the overlap, points of both parts are at the same position but have different velocities.
-Their inertia forces therefore do not follow from the motion of the two ends alone.
+Therefore accelerations between the ends are not interpolated linearly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Solids from the geoms of an MJCF.
 
-Errors in a geom are reported as notes, because its shape does not affect the motion.
+Errors in a geom that is only drawn are notes, because its shape does not affect the motion. Errors
+of a mesh that defines an inertia are returned by `triangles`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class SpatialTendon:
         terms: (rod, factor) pairs; the tendon's length is the sum of factor times rod length.
         constant: length of the lines whose ends do not move relative to each other, m.
         start: length in the file's pose, m.
-        output: its length as an output; None if it is the length of one rod.
+        output: its length as an output; None for a tendon around geoms.
         geoms: names of the geoms around which it runs; a tendon around geoms has no terms.
     """
 

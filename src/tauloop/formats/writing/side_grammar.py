@@ -167,7 +167,7 @@ def side_shape(tree: UrdfTree) -> Shape:
     )
 
 
-def without_origins(
+def without_provenance(
     root: Cursor, origin: tuple[str, str]
 ) -> tuple[Node, dict[int, tuple[str, str]], tuple[str, str]]:
     """Return the nodes without ``provenance`` (permitted in any mapping), and its values.

@@ -377,7 +377,7 @@ _MJCF = (
         (
             ANY_PARENT,
             "position velocity intvelocity damper cylinder muscle adhesion dcmotor pid orientation",
-            "servos, read as ideal motors; one that drives no hinge or slide is omitted and reported",
+            "actuators, read as ideal motors; one that drives no hinge or slide is omitted and reported",
         ),
         ("actuator", "plugin", "a motor with a control law, read as an ideal motor"),
         (ANY_PARENT, "keyframe key", "start poses that can be chosen"),

@@ -237,8 +237,8 @@ class _LengthSearch:
             return self._fits
         logs = range(len(self._motions))
         starts = [self.starts[number].get(other, 0.0) for number in logs for other in others]
-        moving = [other in self.staying for other in others]
-        arguments = (*others.items(), *moving, *starts)
+        stays = [other in self.staying for other in others]
+        arguments = (*others.items(), *stays, *starts)
         if self._last_others is None or self._last_others[0] != arguments:
             columns = [self._columns_of_log(number, others, self.staying) for number in logs]
             self._last_others = arguments, self._fits.with_columns(columns)
@@ -402,14 +402,14 @@ class _LengthSearch:
 
     def choose_rest(self, name: str) -> None:
         """Use the friction of an element at rest if this reduces the error."""
-        moving = self.staying - {name}
+        other_staying = self.staying - {name}
         fits = self._fits_with_others(name)
         weights = self._weights(name, self._percent(fits.errors()))
         length = self.lengths[name]
         trials = [self._errors_of(fits, name, length, stays) for stays in (False, True)]
         without, with_friction = (float((errors**2 @ weights).sum()) for errors in trials)
         gains = with_friction < (1.0 - MIN_PRESLIDING_GAIN) ** 2 * without
-        self.staying = moving | {name} if gains else moving
+        self.staying = other_staying | {name} if gains else other_staying
 
 
 class _Tried:

@@ -651,7 +651,7 @@ def _unexplained_diagnostic(model: Model, estimate: _Estimate, is_quiet: np.ndar
 def _false_alarm_diagnostic(alarms: FalseAlarms) -> Diagnostic:
     """Return the probability of at least as many false alarms at the rate of the threshold."""
     return diagnostic(
-        f"probability of {counted(alarms.alarms, 'false alarm')} in {alarms.duration:.4g} s of the free log",
+        f"probability of at least {counted(alarms.alarms, 'false alarm')} in {alarms.duration:.4g} s without contact",
         alarms.probability,
         at_least=MIN_ALARM_PROBABILITY,
         advice=f"{alarms.per_hour:.3g} false alarms per hour: determine the threshold from a longer log "

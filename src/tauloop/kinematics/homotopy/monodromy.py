@@ -97,7 +97,7 @@ class MonodromyOptions(Options):
             576 for SpiderMill's seven angles (46 without widening).
         batch: number of paths followed together, and maximum number of random start points.
         max_solutions: maximum number of solutions; more are an error.
-        max_rounds: maximum number of rounds of loops; more are an error.
+        max_rounds: maximum number of rounds of loops, after which the search ends incomplete.
         tracking: options of path tracking.
     """
 
@@ -135,7 +135,7 @@ class SearchCounts:
 
 
 def counts_of(search: object) -> dict[str, Any]:
-    """Return `SearchCounts` from an object with the same attributes, by name."""
+    """Return the fields of `SearchCounts`, by name, from an object with the same attributes."""
     return {item.name: getattr(search, item.name) for item in fields(SearchCounts)}
 
 
@@ -212,7 +212,7 @@ def generic_solutions(
         The solutions, with the constants e and the known variables of the random member.
 
     Raises:
-        PoseError: there are more solutions than the options allow, or loops keep finding new ones.
+        PoseError: there are more solutions than the options allow.
     """
     options = options or MonodromyOptions()
     search = _ModeSearch(family, y, rng, options, follow)

@@ -66,7 +66,7 @@ from tauloop.formats.urdf.side_files.loop_side import (
     read_motors,
     with_joint_types,
 )
-from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_origins
+from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_provenance
 from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Collector, Cursor
 from tauloop.mechanism.description.placements import Placements, constant_turns
@@ -153,7 +153,7 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         top = Cursor(
             node=node, kind=grammar, where="", leaf="", prefix="", collector=Collector(name)
         )
-        node, origins, (status, _) = without_origins(top, ("chosen", path.name))
+        node, origins, (status, _) = without_provenance(top, ("chosen", path.name))
         root = document(node, name, grammar, path.parent, top.collector)
         values = ValueReader(None, origins=origins, unknown=_INDEPENDENT_IF_ZERO)
         side = _SideReader(root, values, tree).side()

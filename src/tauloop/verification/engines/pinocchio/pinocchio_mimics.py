@@ -56,6 +56,7 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
     def solve(tau: Array) -> Array:
         a = np.array([accelerations(*sample) for sample in engine.model_states(states, tau)])
+        # The map between both velocities is orthogonal, so that accelerations change like forces.
         return engine.file_forces(states, a[:, engine.v_order])
 
     return solve
