@@ -136,3 +136,14 @@ def test_a_copy_gives_the_same_results():
     model = tl.Model("five_bar")
     for copy in (pickle.loads(pickle.dumps(tl.Model("five_bar"))), deepcopy(tl.Model("five_bar"))):
         np.testing.assert_allclose(torque(copy), torque(model), rtol=1e-12)
+
+
+def test_a_used_motion_is_pickled_without_its_code():
+    model = tl.Model("five_bar")
+    forces = torque(model)
+    model.inverse_dynamics(
+        [model.platform_position(model.assembly.q)] * 100, *np.zeros((2, 100, 2))
+    )
+    copy = pickle.loads(pickle.dumps(model))
+    assert "platform" in vars(copy)
+    np.testing.assert_allclose(torque(copy), forces, rtol=1e-12)

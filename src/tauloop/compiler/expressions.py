@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import cached_property
-from typing import TYPE_CHECKING, final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, final
 
 import casadi as ca
 import numpy as np
@@ -349,6 +349,11 @@ class Catalogue:
         self._programs: dict[ProgramSpec, Program] = {}
         # the state that programs with the same number of levels continue from
         self._states: dict[int, MotionState] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without programs, which another process builds again."""
+        build = partial(Catalogue, share_expressions=self._share_expressions)
+        return build, (self.assembly, self.ports, self.formulation, self.free)
 
     def with_formulation(self, formulation: Formulation, *, share_expressions: bool) -> Catalogue:
         """Return the programs with another formulation; the kinematics is built once for both."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -92,6 +92,10 @@ class Runner:
         self._trackers: dict[tuple[Program, bool, bool], Tracker | None] = {}
         self._other_branches: dict[tuple[int, ...], Self] = {}
         self._once: dict[ProgramSpec, SampleCall] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without machine code, which another process builds again."""
+        return type(self), (self.catalogue, self.evaluator, self.limits)
 
     def on_branch_of(self, q: np.ndarray) -> Self:
         """Return the runner for the branch of closed forms on which a pose is.
