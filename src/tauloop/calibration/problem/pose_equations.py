@@ -147,6 +147,7 @@ class PoseFunction:
 
     def __init__(self, function: ca.Function, evaluator: Evaluator, samples: int) -> None:
         """Store the function; compile it if the evaluator chooses to for this number of samples."""
+        self._arguments = function, evaluator, samples
         self._interpreted = BatchFunction(function)
         self._inputs = tuple(function.name_in())
         self._outputs = tuple(function.name_out())
@@ -158,6 +159,10 @@ class PoseFunction:
         if evaluator.wants_code(program, samples):
             sizes = {name: np.zeros((1, function.numel_in(name))) for name in self._inputs}
             self._kernel = evaluator.kernel(c_function(program, sizes), samples)
+
+    def __reduce__(self) -> tuple[type[PoseFunction], tuple[ca.Function, Evaluator, int]]:
+        """Pickle without machine code, which another process builds again."""
+        return PoseFunction, self._arguments
 
     def __call__(self, arrays: Sequence[np.ndarray], n: int) -> list[np.ndarray]:
         """Return the outputs at n samples, with one array (n, k) per input and per output."""
