@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -286,25 +286,21 @@ def generated_code_compiles() -> Iterator[None]:
 class _Patches(pytest.MonkeyPatch):
     """Patches after which models do not use code that was built before them."""
 
-    def setattr(self, *arguments, **options) -> None:
-        super().setattr(*arguments, **options)
+
+def _forgetting(name: str) -> Callable[..., None]:
+    """Return a method of `pytest.MonkeyPatch` after which models are built anew."""
+    method = getattr(pytest.MonkeyPatch, name)
+
+    def patch(*arguments: object, **options: object) -> None:
+        method(*arguments, **options)
         forget_models()
 
-    def setitem(self, *arguments, **options) -> None:
-        super().setitem(*arguments, **options)
-        forget_models()
+    return patch
 
-    def setenv(self, *arguments, **options) -> None:
-        super().setenv(*arguments, **options)
-        forget_models()
 
-    def delenv(self, *arguments, **options) -> None:
-        super().delenv(*arguments, **options)
-        forget_models()
-
-    def undo(self) -> None:
-        super().undo()
-        forget_models()
+# `setenv` and `delenv` call two of these.
+for _name in ("setattr", "delattr", "setitem", "delitem", "undo"):
+    setattr(_Patches, _name, _forgetting(_name))
 
 
 @pytest.fixture

@@ -71,4 +71,4 @@ def _other_units(scale: Scale) -> Iterator[None]:
 def _forget_what_was_read() -> None:
     for function in (units.parse_unit, units.literal, parser.parse):
         function.cache_clear()
-    library.SHIPPED_MACHINES.clear()
+    library.shipped_machine.cache_clear()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tauloop.common.errors import DescriptionError, InputError, Problem
 from tauloop.common.extensions import Registry
 from tauloop.common.keywords import keywords
-from tauloop.common.recent import Recent
 from tauloop.formats.format import Format
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.own import Klipper, MachineFile, Marlin, Mjcf, RepRap, Sdf, Urdf
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Maximum length of the name of a shipped machine, characters; a longer word is a path.
 MAX_NAME_LENGTH = 100
-#: Number of shipped machines that stay in memory.
-MACHINES_IN_MEMORY = 64
 _OWN_FORMATS: tuple[Format, ...] = (
     MachineFile(),
     Mjcf(),
@@ -35,8 +33,6 @@ _OWN_FORMATS: tuple[Format, ...] = (
     Marlin(),
     RepRap(),
 )
-#: Shipped machines that were loaded before; their files do not change.
-SHIPPED_MACHINES: Recent[Mechanism] = Recent(MACHINES_IN_MEMORY)
 #: All formats by name: Tauloop's own, then those of installed packages.
 FORMATS = Registry(
     "tauloop.formats", Format, {candidate.name: candidate for candidate in _OWN_FORMATS}
@@ -137,10 +133,14 @@ def load(
     if side is not None or options is not None:
         format_.require_meaning(name_or_path, side, options)
     if is_name:
-        return SHIPPED_MACHINES.get(
-            path, lambda: read_machine(read_text(path), path.name, path.parent)
-        )
+        return shipped_machine(path)
     return format_.read(path, side, options)
+
+
+@cache
+def shipped_machine(path: Path) -> Mechanism:
+    """Return the mechanism of a shipped machine, whose file does not change."""
+    return read_machine(read_text(path), path.name, path.parent)
 
 
 @keywords()
