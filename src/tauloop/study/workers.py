@@ -23,6 +23,7 @@ from tauloop.common.errors import EngineError
 from tauloop.common.execution.cluster import ClusterConnection, own_version
 from tauloop.common.execution.processes import can_import_main, cores, prepare_worker
 from tauloop.common.records import dataclass
+from tauloop.compiler.c.calling.library import stored_code_only
 from tauloop.study.calculations import OPTION, Calculation, ComputedSamples, calculation
 from tauloop.study.design import sample_design
 from tauloop.study.file import Study
@@ -114,7 +115,8 @@ def compute_in_cluster(
         The samples, or the reason why this worker cannot compute.
     """
     try:
-        return compute(study, version, first, last)
+        with stored_code_only():
+            return compute(study, version, first, last)
     except EngineError as error:
         from distributed import get_worker
 

