@@ -44,6 +44,8 @@ ELASTIC = ("*.c", "*.give")
 LENGTHS = ("triple*.length", "pair*.length", "single*.length")
 COMPLIANCES = (*(f"{rod}.c" for rod in RODS), *(f"track{k}.give" for k in (1, 2, 3)))
 POSES, HELD_OUT = 20, 40
+#: Number of held-out poses of the bounds on the page.
+HELD_OUT_OF_BOUNDS = 100
 #: Root mean square errors of a coordinate of the tool after calibration, and least before, m.
 ELASTIC_BAR, RIGID_ERROR = 5e-6, 20e-6
 HEAT_BAR, COLD_ERROR = 10e-6, 55e-6
@@ -79,12 +81,12 @@ def loaded_problem(
 
 
 def held_out_loads(
-    machine: tl.Mechanism, plant: Plant, rng: np.random.Generator
+    machine: tl.Mechanism, plant: Plant, rng: np.random.Generator, count: int = HELD_OUT
 ) -> tuple[Series, np.ndarray]:
     """Return other poses under forces in random directions, and the plant's tool there."""
-    encoders = encoders_at(tl.Model(machine), HELD_OUT, rng)
-    directions = rng.standard_normal((HELD_OUT, 3))
-    loads = np.zeros((HELD_OUT, 6))
+    encoders = encoders_at(tl.Model(machine), count, rng)
+    directions = rng.standard_normal((count, 3))
+    loads = np.zeros((count, 6))
     loads[:, :3] = FORCE * directions / np.linalg.norm(directions, axis=1)[:, None]
     series = loaded_series(machine, plant, encoders, loads)
     return series, series.readings
@@ -230,7 +232,7 @@ def bound(*, with_lengths: bool, has_prior: bool) -> float:
     plant = plant_of(machine, compliances=rng.uniform(*SOFTER, 9), longer=longer)
     names = (*ELASTIC, *LENGTHS) if with_lengths else ELASTIC
     problem = loaded_problem(machine, plant, rng, *names)
-    series, _ = held_out_loads(machine, plant, rng)
+    series, _ = held_out_loads(machine, plant, rng, HELD_OUT_OF_BOUNDS)
     true = dict(zip(COMPLIANCES, plant.compliances, strict=True))
     if with_lengths:
         true |= {f"{rod}.length": value for rod, value in zip(RODS, plant.lengths, strict=True)}
