@@ -146,8 +146,10 @@ def failed_error(
             return f"change of {axis} by errors"
         if is_rotation and width > MAX_ROTATION_MARGIN:
             return f"change of {axis} by errors"
-    totals = [sum((x.magnitude_bounds() for x in row), arb(0)) for row in maps.twist.rows[3:]]
-    angle = sum((total**2 for total in totals), arb(0)).sqrt()
+    squared_angle = arb(0)
+    for row in maps.twist.rows[3:]:
+        squared_angle += sum((x.magnitude_bounds() for x in row), arb(0)) ** 2
+    angle = squared_angle.sqrt()
     for i in map(int, np.flatnonzero(np.isfinite(limits.errors))):
         total = sum((_chord(x) for x in maps.twist.rows[i]), arb(0))
         largest = total.upper() if isinstance(total, BallForm) else total

@@ -102,7 +102,7 @@ class Model(ReprMixin):
     """An assembled machine and its functions. A model is immutable.
 
     Models of equal machines share their assembly, programs and machine code while these are in
-    memory. A further model of the same machine therefore takes about a millisecond.
+    memory. A further model of the same machine therefore takes one to three milliseconds.
 
     The same functions are available for two sets of coordinates: `platform` (the independent
     coordinates) and `actuators` (positions of the actuators, which encoders measure, and of passive

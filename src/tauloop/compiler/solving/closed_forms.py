@@ -259,8 +259,10 @@ def _at_zero_angles(expression: ca.SX, symbols: Symbols) -> ca.SX:
 def _same(actual: ca.SX, modeled: ca.SX, symbols: Symbols, theta: Theta) -> bool:
     """Return whether two matrices (2, 2) agree; off-diagonals relative to the first entry."""
     pairs = [(0, 0), (1, 1), (0, 1)]
-    columns = [ca.vertcat(*(matrix[i, j] for i, j in pairs)) for matrix in (actual, modeled)]
-    return agree(actual[0, 0] + columns[0], actual[0, 0] + columns[1], symbols, theta)
+    trace = actual[0, 0]
+    actual_column = ca.vertcat(*[trace + actual[i, j] for i, j in pairs])
+    modeled_column = ca.vertcat(*[trace + modeled[i, j] for i, j in pairs])
+    return agree(actual_column, modeled_column, symbols, theta)
 
 
 def _circle_transform(A: ca.SX) -> ca.SX | None:

@@ -319,9 +319,14 @@ def _exact_dot(x: Sequence[float], y: Sequence[float]) -> arb:
     return sum((arb(a) * arb(b) for a, b in zip(x, y, strict=True)), arb(0))
 
 
+def _remainder_sum(row: Sequence[BallForm]) -> arb:
+    """Return an upper bound of the sum of the remainders of a row."""
+    return sum((x.e for x in row), arb(0)).upper()
+
+
 def is_definite(G: BallMatrix, shift: arb) -> bool:
     """Return whether G - shift I is positive definite at all vertices of the box."""
-    remainder_norm = max(sum((x.e for x in row), arb(0)).upper() for row in G.rows)
+    remainder_norm = max(_remainder_sum(row) for row in G.rows)
     for signs in itertools.product((-1, 1), repeat=G.n_symbols):
         vertex = []
         for row in G.rows:

@@ -205,7 +205,7 @@ class _LeafWriter:
         return replace(new, parameters=ParameterTable((*remaining, *self._new)))
 
     def _replacement(self, element: str, role: str, old: Expression | None) -> Expression | None:
-        """Return the expression that replaces `old`: `old` if it is no dynamic parameter."""
+        """Return the expression that replaces `old`: `old` if it is not a dynamic parameter."""
         if (element, role) not in self._values:
             return old
         parameter, value = self._values[element, role]

@@ -168,8 +168,7 @@ def _at_end(values: np.ndarray, moves: np.ndarray, bound: float | None) -> tuple
 def _steps_if_coarse(values: np.ndarray) -> np.ndarray:
     """Return the differences between successive distinct values, sorted by size of the value.
 
-    The result is empty if there are so many distinct values that their resolution is finer than all
-    `NOISE_WIDTHS`.
+    The result is empty if the number of distinct values exceeds what any of `NOISE_WIDTHS` resolves.
     """
     fine = 1.0 / min(NOISE_WIDTHS) + 1.0
     if len(np.unique(values[:FIRST_VALUES])) > fine:

@@ -261,11 +261,11 @@ def _velocity_matrices(
     size = catalogue.ports.velocity.size**2
     outputs = {BASE_FRAME: "V", EULER: "V_euler"}
     indices_by_part = parts(labels)
-    requests = [
-        (outputs[frame], [i * size + j for i in indices for j in range(size)])
-        for frame in frames
-        for indices in indices_by_part.values()
-    ]
+    requests: list[tuple[str, list[int]]] = []
+    for frame in frames:
+        for indices in indices_by_part.values():
+            entries = [i * size + j for i in indices for j in range(size)]
+            requests.append((outputs[frame], entries))
     counts = ProgramOperations(program).of_entries(requests)
     for k, frame in enumerate(frames):
         frame_counts = counts[k * len(indices_by_part) : (k + 1) * len(indices_by_part)]
