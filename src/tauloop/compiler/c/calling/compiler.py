@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from tauloop.common.errors import EngineError, InputError
 from tauloop.common.execution.interrupts import deferred
 from tauloop.common.execution.processes import lifeline, tied_to_process
+from tauloop.common.files import TEMPORARY_REMEDY
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.cache import (
     cache_folder,
@@ -329,7 +330,7 @@ def _temporary_cache() -> Path:
 
 
 class CodeCacheError(EngineError):
-    """Compiled code cannot be stored, because its folder cannot be written."""
+    """Compiled code cannot be stored: its folder cannot be written, or a disk has no free space."""
 
 
 def _unwritable(folder: Path, what: str, remedy: str) -> CodeCacheError:
@@ -416,9 +417,13 @@ def _require_success(
         if process.returncode < 0:
             reason = f"signal {-process.returncode}"
         what = f"the compiler failed: {reason}"
+        if any(os.strerror(number) in output for number in _NO_SPACE):
+            raise CodeCacheError.of(compiler, what, TEMPORARY_REMEDY)
         raise EngineError.of(compiler, what, "run interpreted")
 
 
+#: Errors of a disk without free space.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MORE_TIME = (
     "if this command also hangs in a terminal, install another compiler; if it is slow, allow more "
     "time: Model(machine, evaluator=tl.compiler.c.Compiled(timeout=1800)), or run interpreted: "
