@@ -100,9 +100,10 @@ def faults(name: str, which: str, rounds: list[int]) -> list[str]:
         # each old file takes a page of memory
         out = mount(PLACE / "disk", "-o", f"size={SIZE + PAGE * len(new)}k")
         for file in new:
-            if not file.startswith(folders):
+            # The state of a search is accepted only with the same task.
+            if not file.startswith(folders) and kills.SEARCH_FOLDER not in file:
                 (out / file).parent.mkdir(parents=True, exist_ok=True)
-                (out / file).write_bytes(kills.OLD)
+                (out / file).write_bytes(kills.old_content(file))
         full(out, left)
         lines += _judged(f"{name}, {left} KiB left", words, out, new, which, refuses=left == 0)
         unmount(out)
@@ -142,7 +143,9 @@ def _judged(
             lines.append(f"{name}: {folder} is incomplete")
     for file, size in new.items():
         content = present.get(file, b"")
-        if file.startswith(tuple(folders)) or content == kills.OLD:
+        if file.startswith(tuple(folders)) or content == kills.old_content(file):
+            continue
+        if kills.SEARCH_FOLDER in file and file not in present:
             continue
         if not kills.is_whole(file, content, size):
             lines.append(

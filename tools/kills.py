@@ -548,8 +548,8 @@ IDENTIFIED = {
 }
 #: Events of the interpreter that touch files.
 WATCHED = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate")
-#: Old content of files. As a CMakeLists.txt it names the same package, so that it may be replaced.
-OLD = b"what stood here before\nproject(five_bar_description)\n"
+#: Folder with the state of a search, which `--resume` continues only with the same task.
+SEARCH_FOLDER = "/search/"
 #: A kill comes at most this long after the chosen event, s: the time of writing a figure.
 AFTER = 0.01
 #: Maximum number of nested processes, and minimum number of kills asked of one run.
@@ -763,6 +763,15 @@ def content_of(out: Path) -> dict[str, bytes]:
     }
 
 
+def old_content(file: str) -> bytes:
+    """Return the content of a file before a command replaces it.
+
+    As a CMakeLists.txt it names the package of its folder, so that it may be replaced.
+    """
+    package = Path(file).parent.name or "five_bar_description"
+    return f"what stood here before\nproject({package})\n".encode()
+
+
 def _lay(out: Path, content: dict[str, bytes]) -> None:
     """Make a folder contain exactly these files."""
     for path in sorted(out.rglob("*"), reverse=True):  # content before its folder
@@ -784,7 +793,7 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="kills-") as folder:
             out, notes, errors = (Path(folder) / part for part in ("out", "notes", "said"))
             out.mkdir()
-            _lay(out, dict.fromkeys(old, OLD))
+            _lay(out, {file: old_content(file) for file in old})
             killer = _Killer(out, notes, min(MAX_PROCESSES, max(kills - dead, MIN_KILLS)), rng)
             child = os.fork()
             if child == 0:
@@ -794,7 +803,9 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             killer.judge(os.waitpid(child, 0)[1])
             message = errors.read_text(errors="replace")[-1000:]
             (status, new), *ends = list(_notes(notes))
-            written = {file: content for file, content in new.items() if content != OLD}
+            written = {
+                file: content for file, content in new.items() if content != old_content(file)
+            }
         if (
             os.waitstatus_to_exitcode(status) not in (0, 1)
             or written.keys() < set(old)
@@ -810,7 +821,8 @@ def harmed(name: str, kills: int, seed: int) -> list[str]:
             f"{name}: {file} has {len(left.get(file, b''))} bytes, neither the old nor the new file"
             for left in killed
             for file in old
-            if left.get(file) != OLD and not is_whole(file, left.get(file, b""), len(written[file]))
+            if left.get(file) != old_content(file)
+            and not is_whole(file, left.get(file, b""), len(written[file]))
         ]
         for folder in folders_of(words):
             complete = _sizes_in(folder, written)
@@ -828,12 +840,13 @@ def _sizes_in(folder: str, content: dict[str, bytes]) -> list[int]:
 
 def _names(words: Sequence[str]) -> list[str]:
     """Return the files that a command writes: those that its options name, or else those that a run writes."""
-    if "{out}" not in words:
-        files = [word.removeprefix("{out}/") for word in words if word.startswith("{out}/")]
+    outputs = [word for word in words if word.startswith("{out}")]
+    if all(Path(word).suffix for word in outputs):
+        files = [word.removeprefix("{out}/") for word in outputs]
         return [file for file in files if f"{file}/" not in folders_of(words)]
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         run(words, Path(folder))
-        return list(content_of(Path(folder)))
+        return [file for file in content_of(Path(folder)) if SEARCH_FOLDER not in file]
 
 
 def folders_of(words: Sequence[str]) -> list[str]:
