@@ -210,7 +210,7 @@ def test_what_it_is_made_from_gives_the_name(tmp_path, machine, built, monkeypat
     monkeypatch.setattr(ready, "compiler_stamp", lambda: ["another one"])
     assert [made(), made()] == [7, 7]
     package = tmp_path / "package"
-    for name in ready._PACKAGES:
+    for name in ready._VERSIONED_PACKAGES:
         (package / name).mkdir(parents=True)
     (package / "model" / "one.py").write_text("a = 1\n", encoding="ascii")
     monkeypatch.setattr(ready, "_PACKAGE", package)

@@ -59,25 +59,25 @@ def ball_maps(
     if S is None:
         return None
     actuator_changes = BallMatrix(changes.rows[n : n + n_u], k)
-    Q = _numbers(A[:, :m], k)
+    Q = BallMatrix.constant(A[:, :m], k)
     if n:
         by_loops = S.columns(range(m, m + count)).numeric_product(A[:, m:].tolist())
         actuator_changes = by_loops.plus(actuator_changes)
         Q = S.columns(range(m)).numeric_product(A[:, m:].tolist()).plus(Q)
     right = _side_by_side(
-        _numbers(np.diag(limits.encoders), k),
+        BallMatrix.constant(np.diag(limits.encoders), k),
         actuator_changes.numeric_product((-np.eye(n_u)).tolist()),
     )
     C = np.linalg.inv(np.array(Q.centers())).tolist()
     V = near_inverse_product(Q.numeric_product(C), right.numeric_product(C))
     if V is None:
         return None
-    no_twist = _numbers(np.zeros((6, n_u)), k)
+    no_twist = BallMatrix.constant(np.zeros((6, n_u)), k)
     twist = _side_by_side(no_twist, BallMatrix(changes.rows[n + n_u :], k))
     twist = J.columns(range(m)).times(V).plus(twist)
     velocities = V.rows
     if n:
-        empty = _numbers(np.zeros((n, n_u)), k)
+        empty = BallMatrix.constant(np.zeros((n, n_u)), k)
         W = S.columns(range(m)).times(V)
         W = W.plus(_side_by_side(empty, S.columns(range(m, m + count))))
         twist = J.columns(range(m, n_c)).times(W).plus(twist)
@@ -100,11 +100,6 @@ def _side_by_side(left: BallMatrix, right: BallMatrix) -> BallMatrix:
     """Return a matrix with the columns of both matrices."""
     rows = [[*a, *b] for a, b in zip(left.rows, right.rows, strict=True)]
     return BallMatrix(rows, left.n_symbols)
-
-
-def _numbers(values: np.ndarray, n_symbols: int) -> BallMatrix:
-    """Return a matrix of numbers as constant forms."""
-    return BallMatrix([[arb(float(x)) for x in row] for row in values], n_symbols)
 
 
 def _pose_changes(problem: PoseProblem, velocities: Sequence[Sequence[BallForm]]) -> list[arb]:

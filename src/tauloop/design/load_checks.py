@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from flint import arb
 
 from tauloop.design.intervals.balls import BALLS, BallForm, BallMatrix, near_inverse_product
 from tauloop.design.loads import LoadLimits, distribution, force_ranges
@@ -26,7 +25,7 @@ def failed_load(
     n_u, n_c = problem.drives.shape
     loads = BallMatrix.by_columns(problem.loads.run(inputs, BALLS), n_c, 7, k)
     A = problem.drives
-    H, Q = BallMatrix(loads.rows[:m], k), _numbers(A[:, :m], k)
+    H, Q = BallMatrix(loads.rows[:m], k), BallMatrix.constant(A[:, :m], k)
     if S.rows:
         dependent = BallMatrix(loads.rows[m:], k)
         H = S.transposed().times(dependent).plus(H)
@@ -41,11 +40,6 @@ def failed_load(
     if U is None:
         return "balance of forces"
     return _exceeded(limits, loads, _with_wrenches(U, limits.wrenches))
-
-
-def _numbers(values: np.ndarray, n_symbols: int) -> BallMatrix:
-    """Return a matrix of numbers as constant forms."""
-    return BallMatrix([[arb(float(x)) for x in row] for row in values], n_symbols)
 
 
 def _with_wrenches(U: BallMatrix, wrenches: np.ndarray) -> BallMatrix:
@@ -81,8 +75,8 @@ def _shared_forces(
     ranges = force_ranges(limits, tau[None])
     u_0 = distribution(balance[None], np.array(h.centers())[None], *ranges)[0]
     B = np.linalg.pinv(balance)
-    balanced = Q.transposed().times(_numbers(u_0, k))
+    balanced = Q.transposed().times(BallMatrix.constant(u_0, k))
     difference = h.plus(balanced.numeric_product((-np.eye(len(balance))).tolist()))
     near_identity = Q.numeric_product(B.T.tolist()).transposed()
     Z = near_inverse_product(near_identity, difference)
-    return None if Z is None else Z.numeric_product(B.tolist()).plus(_numbers(u_0, k))
+    return None if Z is None else Z.numeric_product(B.tolist()).plus(BallMatrix.constant(u_0, k))

@@ -17,7 +17,7 @@ MAX_HALVINGS = 14
 #: Maximum number of pieces that may contain a root; the test gives up if there are more.
 MAX_PIECES = 4096
 #: Number of values of an unknown at which its equation is compared between machines.
-GRID_POINTS = 128
+UNKNOWN_GRID_POINTS = 128
 
 
 def unreachable(problem: PoseProblem, pose: np.ndarray) -> str | None:
@@ -54,8 +54,8 @@ def farthest_machines(problem: PoseProblem, pose: np.ndarray) -> Iterator[np.nda
         ends = _range(problem, unknown)
         if ends is None:
             continue
-        values = np.linspace(*ends, GRID_POINTS)
-        nominal = np.tile(problem.nominal, (GRID_POINTS, 1))
+        values = np.linspace(*ends, UNKNOWN_GRID_POINTS)
+        nominal = np.tile(problem.nominal, (UNKNOWN_GRID_POINTS, 1))
         psi = _values(problem, pose, equation, unknown, values, nominal)
         uses_maximum = psi.max() < -psi.min()
         extreme = int(np.argmax(psi) if uses_maximum else np.argmin(psi))

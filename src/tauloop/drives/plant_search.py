@@ -27,12 +27,12 @@ from tauloop.integrate.integrators import Integrator
 #: than this number of tolerances (root of the sum of squares) over the whole range.
 DETERMINED = 1.0
 #: Residuals are clipped to this number of tolerances, so that a failed run does not dominate.
-MAX_RESIDUAL = 1e3
+RESIDUAL_BOUND = 1e3
 #: The description of a direction lists the unknowns whose component is not smaller than this.
-MIN_COMPONENT = 0.3
+MIN_LISTED_COMPONENT = 0.3
 #: Step of finite differences in the local fit and for the undetermined directions, as a fraction of
 #: the range.
-DIFFERENCE_STEP = 2e-3
+RANGE_DIFFERENCE_STEP = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class PlantFit(ReprMixin):
         largest = [
             k
             for k in np.argsort(-np.abs(direction), kind="stable")
-            if abs(direction[k]) >= MIN_COMPONENT
+            if abs(direction[k]) >= MIN_LISTED_COMPONENT
         ]
         names = tuple(self.values)
         return ", ".join(f"{direction[k]:+.2f} {names[k]}" for k in largest)
@@ -446,7 +446,9 @@ class _PlantMisfit:
             self._known,
             signed=True,
         )
-        return np.clip((criteria - self._measured) / self._tolerances, -MAX_RESIDUAL, MAX_RESIDUAL)
+        return np.clip(
+            (criteria - self._measured) / self._tolerances, -RESIDUAL_BOUND, RESIDUAL_BOUND
+        )
 
     def jacobian(self, share: np.ndarray) -> np.ndarray:
         """Return the derivatives (m, n) of the residuals at fractions (n,) of the ranges.
@@ -473,7 +475,9 @@ class _PlantMisfit:
             return self.residuals(shares)
 
         if len(columns):
-            differences = box_differences(residuals_of_columns, share[columns], DIFFERENCE_STEP).T
+            differences = box_differences(
+                residuals_of_columns, share[columns], RANGE_DIFFERENCE_STEP
+            ).T
             J[:, columns] = np.where(np.isnan(J[:, columns]), differences, J[:, columns])
         return J
 
@@ -547,7 +551,7 @@ def assess_plant(
     def criteria_in_tolerances(shares: np.ndarray) -> np.ndarray:
         return predicted(axis, unknowns, training, shares, integrator, known) / tolerances
 
-    derivatives = box_differences(criteria_in_tolerances, share, DIFFERENCE_STEP)
+    derivatives = box_differences(criteria_in_tolerances, share, RANGE_DIFFERENCE_STEP)
     _, singular_values, directions = np.linalg.svd(derivatives.T)
     sensitivities = np.zeros(len(share))  # zero for directions beyond the number of measured values
     sensitivities[: len(singular_values)] = singular_values[: len(share)]
@@ -578,7 +582,7 @@ def assess_plant(
 
 def _loss(residuals: np.ndarray) -> np.ndarray:
     """Return the soft L1 losses (N,) of residuals (N, m), which limit the effect of outliers."""
-    clipped = np.clip(residuals, -MAX_RESIDUAL, MAX_RESIDUAL)
+    clipped = np.clip(residuals, -RESIDUAL_BOUND, RESIDUAL_BOUND)
     return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))
 
 

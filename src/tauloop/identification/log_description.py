@@ -61,7 +61,7 @@ MEASURED_WORDS = frozenset("act actual meas measured measurement fb feedback".sp
 #: Words in the names of columns with other quantities.
 OTHER_WORDS = frozenset("err error temp temperature voltage volt status state flag valid".split())
 #: Units in other spellings.
-_SPELLINGS = {
+_UNIT_SPELLINGS = {
     "nm": "N m",
     "n.m": "N m",
     "n*m": "N m",
@@ -785,7 +785,7 @@ def _unit_text(text: str) -> str:
     """Return a unit in Tauloop's spelling; "" if the text is not a unit or only a number."""
     if not re.search(r"[^\W\d]|°", text):
         return ""
-    spelled = _SPELLINGS.get(text.strip().lower(), text.strip())
+    spelled = _UNIT_SPELLINGS.get(text.strip().lower(), text.strip())
     try:
         parse_unit(spelled)
     except UnitError:

@@ -85,7 +85,7 @@ LARGE_CONDITION = 1000.0
 #: Eigenvalues of the mass matrix, scaled to a unit diagonal, below this value count as zero.
 MIN_EIGENVALUE = 1e-12
 #: A degree of freedom takes part in such a motion if its component of the eigenvector exceeds this.
-MIN_COMPONENT = 1e-6
+MIN_MOTION_COMPONENT = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +311,7 @@ def _without_inertia(model: Model) -> list[Problem]:
     if not motions.any():
         return []
     columns = zip(platform.ports.velocity.columns, motions, strict=True)
-    names = [name for name, component in columns if component > MIN_COMPONENT]
+    names = [name for name, component in columns if component > MIN_MOTION_COMPONENT]
     return [
         Problem(
             where="mass matrix",

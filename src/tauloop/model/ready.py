@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tauloop.model.model import MachineSource
 
 #: Packages that define a function's text.
-_PACKAGES = ("common", "mechanism", "formats", "equations", "compiler", "model")
+_VERSIONED_PACKAGES = ("common", "mechanism", "formats", "equations", "compiler", "model")
 #: Libraries on which the text depends.
 _LIBRARIES = ("casadi", "numpy", "scipy")
 _SOURCES = (".py", ".c")
@@ -268,7 +268,7 @@ def _toolkit() -> list[str]:
         place = importlib.util.find_spec(library)
         if place is not None and place.origin is not None:
             parts.append(f"{place.origin} {file_stamp(place.origin)}")
-    for package in _PACKAGES:
+    for package in _VERSIONED_PACKAGES:
         for folder, inner, names in os.walk(_PACKAGE / package):
             inner[:] = sorted(set(inner) - {"__pycache__"})
             parts += [

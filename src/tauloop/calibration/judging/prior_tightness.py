@@ -30,7 +30,7 @@ from tauloop.common.result import Diagnostic, diagnostic
 #: Widths from 10^-MAX_EXPONENT to 10^MAX_EXPONENT times the given width are searched.
 MAX_EXPONENT = 3.0
 #: Number of grid points of the search before the best point is refined.
-GRID_POINTS = 25
+WIDTH_GRID_POINTS = 25
 #: 95 % quantile of the chi-squared distribution with one degree of freedom. Twice the difference in
 #: log likelihood is compared with it to find the ends of intervals.
 CHI_SQUARED_95 = 3.84
@@ -112,10 +112,10 @@ def prior_tightness(
     def cost(exponent: float) -> float:
         return _cost(10.0**exponent, S, c, rho, n, known_noise)
 
-    exponents = np.linspace(-MAX_EXPONENT, MAX_EXPONENT, GRID_POINTS)
+    exponents = np.linspace(-MAX_EXPONENT, MAX_EXPONENT, WIDTH_GRID_POINTS)
     costs = np.array([cost(exponent) for exponent in exponents])
     k = int(costs.argmin())
-    bracket = (exponents[max(k - 1, 0)], exponents[min(k + 1, GRID_POINTS - 1)])
+    bracket = (exponents[max(k - 1, 0)], exponents[min(k + 1, WIDTH_GRID_POINTS - 1)])
     minimum = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-3})
     best = float(minimum.x)
     least_cost = cost(best)

@@ -22,7 +22,7 @@ VARIANCE_FALSE_ALARM = 1e-3
 #: Errors of the Jacobian of up to 1e-8, from Newton's method, are squared in the information.
 INFORMATION_TOLERANCE = 1e-14
 #: A unit direction contains an unknown if the absolute value of its component is above this.
-MIN_COMPONENT = 1e-3
+MIN_UNKNOWN_COMPONENT = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def undetermined(solution: Solution, scale: np.ndarray) -> np.ndarray:
     """
     eigenvalues, directions = np.linalg.eigh(solution.information * np.outer(scale, scale))
     is_undetermined = eigenvalues <= INFORMATION_TOLERANCE * eigenvalues.max(initial=0.0)
-    return np.asarray((np.abs(directions[:, is_undetermined]) > MIN_COMPONENT).any(axis=1))
+    return np.asarray((np.abs(directions[:, is_undetermined]) > MIN_UNKNOWN_COMPONENT).any(axis=1))
 
 
 def variance_factor(solution: Solution) -> float | None:

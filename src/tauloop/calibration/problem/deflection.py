@@ -59,7 +59,7 @@ from tauloop.model import Model
 
 #: Relative step of central differences of weights and coefficients of expansion, which are
 #: polynomials of at most second degree in the parameters of sections and bodies.
-DIFFERENCE_STEP = 1e-3
+SECTION_DIFFERENCE_STEP = 1e-3
 #: Maximum number of stored machines with corrected values.
 MAX_STORED = 4
 
@@ -226,7 +226,7 @@ class Deflection:
         """
         mechanism = machine.mechanism
         value = mechanism.parameters[name].value
-        step = DIFFERENCE_STEP * (abs(value) or 1.0)
+        step = SECTION_DIFFERENCE_STEP * (abs(value) or 1.0)
         loads = []
         for sign in (1.0, -1.0):
             changed = machine.with_weights(with_any_values(mechanism, {name: value + sign * step}))
@@ -238,7 +238,7 @@ class Deflection:
         """Return the derivative (p,) of all expansion coefficients with respect to a parameter."""
         mechanism = deflected.mechanism
         value = mechanism.parameters[name].value
-        step = DIFFERENCE_STEP * (abs(value) or 1.0)
+        step = SECTION_DIFFERENCE_STEP * (abs(value) or 1.0)
         above = with_any_values(mechanism, {name: value + step})
         below = with_any_values(mechanism, {name: value - step})
         upper = self.coefficients(above, deflected.built)

@@ -26,7 +26,7 @@ from tauloop.mechanism.model import Mechanism
 #: starts at zero.
 MAX_MOUNTING_ROTATION = 0.2
 #: Minimum number of poses that determine a frame.
-MIN_POSES = 3
+MIN_FRAME_POSES = 3
 
 
 def aligned(mechanism: Mechanism, series: Series) -> Series:
@@ -178,7 +178,7 @@ def _align_frames(
     ]
     n_points = sum(len(y) for y in readings)
     n_orientations = sum(len(series) for series, _ in oriented)
-    if (n_points or n_orientations) < MIN_POSES:
+    if (n_points or n_orientations) < MIN_FRAME_POSES:
         series = members[0][0]
         what = (
             f"{counted(len(series), 'pose')} with {counted(len(series.instrument.columns), 'number')} "

@@ -20,7 +20,7 @@ MIN_REFLECTION_RATIO = 5.0
 #: ... and if the error without it exceeds this number, for quaternions of length 1.
 MIN_QUATERNION_ERROR = 1e-3
 #: Minimum number of poses.
-MIN_POSES = 6
+MIN_QUATERNION_POSES = 6
 #: Order of the components of (x, y, z, w) that gives (w, x, y, z).
 FROM_LAST = (3, 0, 1, 2)
 
@@ -35,7 +35,7 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
     instrument = measured_pose.series.instrument
     first = instrument.quaternion_column
     readings = measured_pose.series.readings
-    if first is None or len(readings) < MIN_POSES:
+    if first is None or len(readings) < MIN_QUATERNION_POSES:
         return []
     measured = readings[:, first : first + 4]
     measured = measured / np.linalg.norm(measured, axis=1, keepdims=True)

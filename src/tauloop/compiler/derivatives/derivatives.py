@@ -47,7 +47,7 @@ from tauloop.mechanism.description.units import si_unit
 #: chance at all of them, such as two signs of friction.
 SAMPLES = 32
 #: Minimum number of different poses among these states.
-MIN_POSES = 4
+MIN_DIFFERENT_POSES = 4
 #: Speeds of slow states relative to the Stribeck speed. At the lower speed, the Stribeck curve
 #: still affects joints that are thirty times as fast.
 SLOW = (0.3, 0.03)
@@ -298,12 +298,16 @@ class Differentiation:
     def _regular_states(self) -> np.ndarray:
         """Return indices of at most `SAMPLES` states with finite values, the reference pose last.
 
-        The result is empty if these states have fewer than `MIN_POSES` different poses.
+        The result is empty if these states have fewer than `MIN_DIFFERENT_POSES` different poses.
         """
         values = self.state.builder.values_at(column(self._actual), self._states)
         regular = np.flatnonzero(np.isfinite(values).all(axis=1))[::-1][:SAMPLES]
         poses = self.state.assembly.states[regular] / self.state.assembly.loops.coordinate_scale
-        return regular if len(np.unique(poses.round(6), axis=0)) >= MIN_POSES else regular[:0]
+        return (
+            regular
+            if len(np.unique(poses.round(6), axis=0)) >= MIN_DIFFERENT_POSES
+            else regular[:0]
+        )
 
     def _computed_expressions(self) -> list[ca.SX]:
         """Return all expressions that the program computes for the values, without derivatives."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: A ball form, or a number that is constant in the box.
 Entry = Any
@@ -179,9 +182,14 @@ class BallMatrix:
         self.n_symbols = n_symbols
 
     @classmethod
+    def constant(cls, values: np.ndarray, n_symbols: int) -> BallMatrix:
+        """Return a matrix of numbers as constant forms."""
+        return cls(values.tolist(), n_symbols)
+
+    @classmethod
     def by_columns(cls, values: Sequence[Entry], r: int, s: int, n_symbols: int) -> BallMatrix:
         """Return a matrix (r, s) from its entries, one column after the other."""
-        rows = [[values[column * r + row] for column in range(s)] for row in range(r)]
+        rows = [list(values[row : s * r : r]) for row in range(r)]
         return cls(rows, n_symbols)
 
     def columns(self, chosen: Sequence[int]) -> BallMatrix:

@@ -42,7 +42,7 @@ LOCAL_MODES = 4
 #: Number of principal stiffnesses at each pose that a local search bounds, for the same reason.
 LOCAL_STIFFNESSES = 3
 #: Step of finite differences, relative to the widths of the bounds.
-DIFFERENCE_STEP = 1e-5
+BOUND_DIFFERENCE_STEP = 1e-5
 
 
 class ExpensiveScores:
@@ -162,10 +162,10 @@ class ExpensiveScores:
     def local_slopes(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Return the derivatives (r, d) of `local_rows` of a candidate (d,), by finite differences.
 
-        Steps are `DIFFERENCE_STEP` times the widths of the bounds, away from the nearer bound.
+        Steps are `BOUND_DIFFERENCE_STEP` times the widths of the bounds, away from the nearer bound.
         """
         lower, upper = self._task.bounds
-        steps = DIFFERENCE_STEP * (upper - lower)
+        steps = BOUND_DIFFERENCE_STEP * (upper - lower)
         steps = np.where(x - lower > upper - x, -steps, steps)
         rows = self.local_rows(np.concatenate([x[None], x + np.diag(steps)]))
         return {name: ((row[1:] - row[0]) / steps[:, None]).T for name, row in rows.items()}

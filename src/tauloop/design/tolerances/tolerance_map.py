@@ -79,7 +79,7 @@ MAX_MISMATCH = 1e-6
 #: Smallest motion of the tool due to passive degrees of freedom that is noted (see `passive_motion`).
 PASSIVE_MOTION = 1e-6
 #: Largest residual of the loops of a machine with errors, as a fraction of its size.
-MAX_RESIDUAL = 1e-9
+MAX_LOOP_RESIDUAL = 1e-9
 #: Whether the errors of parameters, encoders and clearances adapt themselves so that an
 #: over-constrained machine can be assembled. Only joint centers within their clearances do.
 ADAPTS = (False, False, True)
@@ -501,7 +501,7 @@ def _diagnostics(model: Model, worst: Array, second: SecondOrder) -> Iterator[Di
     yield diagnostic(
         "residual of the loops of a machine with errors, fraction of its size",
         float(second.residual.max(initial=0.0)) / length,
-        at_most=MAX_RESIDUAL,
+        at_most=MAX_LOOP_RESIDUAL,
         advice="a machine at the limits of its tolerances cannot be assembled; narrow the tolerances, "
         "or exclude poses near singularities",
     )

@@ -43,7 +43,7 @@ MAX_PLOTS_IN_COLUMN = 4
 #: More maps than this are drawn in several rows.
 MAX_MAPS_IN_ROW = 4
 #: Maximum number of characters of a name at an axis; longer names are cut.
-MAX_NAME_LENGTH = 60
+MAX_LABEL_LENGTH = 60
 #: A logarithmic axis over fewer decades than this has plain numbers at 1, 2 and 5.
 FEW_DECADES = 2.5
 #: Offset of a note from the axes, below the numbers and the name of the axis, points.
@@ -475,7 +475,7 @@ def _set_axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
         if any(trace.style == "bars" for trace in plot.traces):
             _start_at_a_decade(value_axis)
     if names:
-        labels = [str(name)[:MAX_NAME_LENGTH] for name in names]
+        labels = [str(name)[:MAX_LABEL_LENGTH] for name in names]
         other.set_ticks(np.arange(len(names)), labels, fontsize=SMALL, parse_math=False)
         low, high = -0.6, len(names) - 0.4
         if plot.sideways:

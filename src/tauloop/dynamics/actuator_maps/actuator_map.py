@@ -55,7 +55,7 @@ SAMPLES_PER_JOINT = (101, 25, 11, 7, 5)
 #: Range of joints to which start values are fitted, as a multiple of the range of their limits.
 FITTED_RANGE = 1.1
 #: Condition number of the Jacobian above which the reference pose counts as singular.
-MAX_CONDITION = 1e8
+MAX_REFERENCE_CONDITION = 1e8
 
 
 @final
@@ -129,7 +129,7 @@ class ActuatorMap(ReprMixin):
     def _check_reference(self) -> None:
         """Raise if the reference pose is singular."""
         condition = float(np.linalg.cond(self._reference_jacobian))
-        if not condition < MAX_CONDITION:
+        if not condition < MAX_REFERENCE_CONDITION:
             what = (
                 "is singular at the reference pose: the condition number of the Jacobian is "
                 f"{condition:.3g}"

@@ -11,7 +11,7 @@ from tauloop.common.shown import ReprMixin
 
 #: Number of grid points per joint in the search for maxima over a range, for one joint, two joints
 #: and so on; more joints use the last number.
-GRID_POINTS = (201, 41, 15, 9, 7)
+JOINT_GRID_POINTS = (201, 41, 15, 9, 7)
 #: Number of grid points per joint of each finer grid around the best position.
 FINER_GRID_POINTS = 5
 #: Number of finer grids, each over half the range of the grid before.
@@ -76,7 +76,7 @@ def maximum(
         ranges: lower and upper ends (n, 2).
     """
     n = len(ranges)
-    grid_points = GRID_POINTS[min(n, len(GRID_POINTS)) - 1]
+    grid_points = JOINT_GRID_POINTS[min(n, len(JOINT_GRID_POINTS)) - 1]
     points = grid(ranges, grid_points)
     values, is_allowed = value(points)
     if not is_allowed.any():

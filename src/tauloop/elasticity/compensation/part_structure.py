@@ -32,7 +32,7 @@ from tauloop.mechanism.model import BASE
 #: Conditions count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
 #: Largest condition number of the conditions' dependent coordinates at the sampled poses.
-MAX_CONDITION = 1e8
+MAX_DEPENDENT_CONDITION = 1e8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -410,7 +410,7 @@ def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
     dependent = sorted(int(i) for i in columns[:rank])
     square = scaled[:, independent][:, :, dependent]
     is_same = all(int(np.linalg.matrix_rank(item, RANK_TOLERANCE)) == rank for item in scaled)
-    if not is_same or np.linalg.cond(square).max() > MAX_CONDITION:
+    if not is_same or np.linalg.cond(square).max() > MAX_DEPENDENT_CONDITION:
         what = "conditions of closed loops depend on each other differently at other poses"
         raise InputError.of("structure", what, "use `tauloop.compensate` for this machine")
     return independent, dependent

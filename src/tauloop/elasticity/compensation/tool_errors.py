@@ -32,7 +32,7 @@ from tauloop.model import Model
 
 #: Above this condition number of the tool's Jacobian, some platform coordinates do not change the
 #: tool's pose, as for an arm with more than six motors.
-MAX_CONDITION = 1e10
+MAX_TOOL_CONDITION = 1e10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -227,9 +227,9 @@ class LoadedTool:
         J = S @ self._jacobian(q)
         scale = np.linalg.norm(J, axis=-2, keepdims=True)
         scale = np.where(scale > 0.0, scale, 1.0)
-        if np.linalg.cond(J / scale).max(initial=1.0) > MAX_CONDITION:
+        if np.linalg.cond(J / scale).max(initial=1.0) > MAX_TOOL_CONDITION:
             # Some coordinates do not change the tool's pose: use the minimum-norm displacement.
-            inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_CONDITION)
+            inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_TOOL_CONDITION)
             change = np.asarray(inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2))
         else:
             change = np.asarray(np.linalg.solve(J, S @ miss[..., None]))

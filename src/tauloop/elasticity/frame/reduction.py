@@ -15,7 +15,6 @@ import numpy as np
 from tauloop.common.errors import InputError
 from tauloop.common.records import dataclass
 from tauloop.elasticity.frame.beams import (
-    NODE_FREEDOMS,
     Array,
     BeamMotion,
     BeamProperties,
@@ -129,14 +128,7 @@ def reduced_beam(
         if mode_count * ELEMENTS_PER_MODE <= fine_lengths.shape[-1]:
             break
         elements = 2 * mode_count * ELEMENTS_PER_MODE
-    start, end = (
-        tuple(
-            index
-            for index in range(NODE_FREEDOMS)
-            if index not in freedoms and _is_coordinate(index, reduced, side)
-        )
-        for side, freedoms in enumerate(released)
-    )
+    start, end = (_end_coordinates(side, reduced) for side in (0, 1))
     order = [(0, index) for index in start] + [(1, index) for index in end]
     places: dict[BeamMotion, tuple[Indices, Array]] = {}
     size = len(order)
@@ -159,11 +151,14 @@ def reduced_beam(
     )
 
 
-def _is_coordinate(
-    index: int, reduced: Mapping[BeamMotion, tuple[Matrices, ReducedMotion]], side: int
-) -> bool:
-    """Return whether a degree of freedom of an end is a coordinate of a reduced motion."""
-    return any((side, index) in item.ends for _, item in reduced.values())
+def _end_coordinates(
+    side: int, reduced: Mapping[BeamMotion, tuple[Matrices, ReducedMotion]]
+) -> tuple[int, ...]:
+    """Return the degrees of freedom of an end that are coordinates of a reduced motion."""
+    coordinates = []
+    for _, item in reduced.values():
+        coordinates += [index for end, index in item.ends if end == side]
+    return tuple(sorted(coordinates))
 
 
 def _retained_ends(

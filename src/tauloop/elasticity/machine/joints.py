@@ -102,7 +102,7 @@ def elastic_directions(
         free: (N, 6, f) twists that the joint leaves free; bearings do not resist them.
         length: length that makes rotations comparable with translations, m.
     """
-    matrix = np.array([[mechanism.value(x) for x in row] for row in compliance.matrix])
+    matrix = np.array([list(map(mechanism.value, row)) for row in compliance.matrix])
     twist_rotation = np.zeros((len(rotation), 6, 6))
     twist_rotation[:, :3, :3] = rotation
     twist_rotation[:, 3:, 3:] = rotation

@@ -44,7 +44,7 @@ LINK_MODE_FACTOR = 4.0
 #: Maximum number of rounds in which the number of link modes is adapted to the highest frequency.
 MAX_ROUNDS = 4
 #: Largest residual of an eigenvalue equation, relative to its terms.
-MAX_RESIDUAL = 1e-6
+MAX_EIGENVALUE_RESIDUAL = 1e-6
 #: Largest relative change of a frequency due to one more mode of each link and plane.
 MAX_MODE_CHANGE = 1e-3
 #: Largest relative change of a frequency due to shear that may be neglected.
@@ -429,6 +429,6 @@ def _residual(result: MachineModes) -> Diagnostic:
     return diagnostic(
         "residual of the eigenvalue equations",
         (residual / scale).max(initial=0.0),
-        at_most=MAX_RESIDUAL,
+        at_most=MAX_EIGENVALUE_RESIDUAL,
         advice="check stiffnesses and masses that differ by many orders of magnitude",
     )

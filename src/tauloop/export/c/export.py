@@ -57,7 +57,7 @@ from tauloop.model.motion import Motion
 TEST_SAMPLES = 5
 #: The test program omits states with a larger condition number, so that rounding errors stay far
 #: below its tolerance.
-MAX_CONDITION = 1e3
+MAX_TEST_CONDITION = 1e3
 #: Distance of Newton's start values from the solution in the test program (characteristic lengths,
 #: rad).
 START_OFFSET = 1e-3
@@ -355,7 +355,7 @@ def _small_target_data(
         counts = {
             "states": accuracy.states,
             "refused": accuracy.refused,
-            "condition_below": MAX_CONDITION,
+            "condition_below": MAX_TEST_CONDITION,
         }
         data["accuracy"] = counts | {"outputs": plain(rows)}
     return data
@@ -418,14 +418,14 @@ def _samples(
         q, velocity, acceleration = _within_tension_bounds(model, q, velocity, acceleration)
     state = model.platform.evaluate(model.platform_position(q), velocity, acceleration, start=q)
     condition = entry.condition(q)
-    is_good = state.health.is_reached & state.health.is_regular & (condition < MAX_CONDITION)
+    is_good = state.health.is_reached & state.health.is_regular & (condition < MAX_TEST_CONDITION)
     is_good &= model.assembly.loops.gaps(q, state.q) < START_OFFSET
     rows = np.flatnonzero(is_good)[:count]
     if not len(rows):
         message = (
             f"none of {len(q)} states around the reference pose is regular enough for the test "
             f"program: the smallest condition number is {condition.min():.3g} (limit "
-            f"{MAX_CONDITION:.3g})"
+            f"{MAX_TEST_CONDITION:.3g})"
         )
         remedy = "choose a reference pose away from singularities"
         raise PoseError.of(model.mechanism.name, message, remedy)

@@ -25,7 +25,7 @@ _PIN_UNITS = {"m": ("mm", MM), "rad": ("deg", DEG)}
 #: Maximum number of joints in LinuxCNC's motion module.
 MAX_JOINTS = 16
 #: Maximum number of characters in a HAL name.
-MAX_NAME_LENGTH = 46
+MAX_HAL_NAME_LENGTH = 46
 #: Number of the world axis of each platform coordinate.
 _WORLD_AXES = {"platform.x": 0, "platform.y": 1, "platform.z": 2, "platform.angle": 5}
 _QUATERNION = tuple(f"platform.q{component}" for component in "wxyz")
@@ -177,7 +177,7 @@ def geometry_pins(
         layout: joints, axes and tool of the machine.
         names: names of the independent parameters.
     """
-    max_length = MAX_NAME_LENGTH - len(module) - 1
+    max_length = MAX_HAL_NAME_LENGTH - len(module) - 1
     taken = set(MODULE_PINS)
     pins = []
     for name in names:

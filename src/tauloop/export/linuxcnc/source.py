@@ -24,7 +24,7 @@ from tauloop.equations.assembly.loops import nominal
 from tauloop.equations.named_values import TOOL_PORT
 from tauloop.equations.newton_euler import actuator_offsets, transmission
 from tauloop.equations.values import BatchFunction
-from tauloop.export.linuxcnc.machine import MAX_NAME_LENGTH, MachineLayout, Pin, pin_name
+from tauloop.export.linuxcnc.machine import MAX_HAL_NAME_LENGTH, MachineLayout, Pin, pin_name
 from tauloop.model.model import Model
 
 #: Groups of the independent parameters that change positions and ratios.
@@ -100,7 +100,7 @@ def load_correction(model: Model, module: str, taken: set[str]) -> LoadCorrectio
         inputs.append("start")
     names = [f"load.{column}" for column in TOOL_PORT.columns]
     names += [f"temperature.{part}" for part in built.parts]
-    max_length = MAX_NAME_LENGTH - len(module) - 1
+    max_length = MAX_HAL_NAME_LENGTH - len(module) - 1
     return LoadCorrection(
         function=CFunction(
             name="tauloop_correction_program",

@@ -43,7 +43,7 @@ _INCLUDE_CHILDREN = (
     "model_state",
 )
 #: URI schemes for the folder of a model.
-_PACKAGES = ("model", "package")
+_MODEL_SCHEMES = ("model", "package")
 #: URI scheme for a file.
 _FILE = "file"
 #: File in the folder of a model that lists its SDF files.
@@ -189,7 +189,7 @@ class _Includer:
         including_folder = Path(node.file).absolute().parent if node.file else self.files.folder
         if not separator or scheme == _FILE:
             candidates = [including_folder / (rest if separator else uri)]
-        elif scheme in _PACKAGES:
+        elif scheme in _MODEL_SCHEMES:
             name, _, inner = rest.partition("/")
             model_folders = [
                 folder

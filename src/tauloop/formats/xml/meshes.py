@@ -20,7 +20,7 @@ from tauloop.mechanism.solids.visual import MESH_EXTENSIONS
 #: One triangle: normal, vertices, and two unused bytes.
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 #: URI schemes of a file in a package; a package is a folder with its name.
-_PACKAGES = ("package", "model")
+_PACKAGE_SCHEMES = ("package", "model")
 
 
 def stl_bytes(mesh: Mesh) -> bytes:
@@ -186,7 +186,7 @@ class MeshFiles:
         package, _, path = rest.partition("/")
         if scheme == "file":
             return [Path(rest)]
-        if scheme not in _PACKAGES or ".." in Path(path).parts:
+        if scheme not in _PACKAGE_SCHEMES or ".." in Path(path).parts:
             return []
         folder = self.folder.resolve()
         if not package:

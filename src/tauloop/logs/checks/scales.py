@@ -56,7 +56,14 @@ _RAW_UNITS = {
     "the torque or force at 1 %": ("0.013 N m", ["%"]),
 }
 #: Usual spellings that differ from those of `parse_unit`.
-_SPELLINGS = {"°": "deg", "°/s": "deg/s", "°/s²": "deg/s^2", "µs": "us", "μs": "us", "µm": "um"}
+_SYMBOL_SPELLINGS = {
+    "°": "deg",
+    "°/s": "deg/s",
+    "°/s²": "deg/s^2",
+    "µs": "us",
+    "μs": "us",
+    "µm": "um",
+}
 
 
 def _remedy_of_unit(text: str) -> str:
@@ -65,7 +72,7 @@ def _remedy_of_unit(text: str) -> str:
     for size, (example, names) in _RAW_UNITS.items():
         if text in names or text.lower() in names:
             return f"give {size} as the unit, such as '{example}', in the header or in `units`"
-    return f"did you mean {_SPELLINGS[text]}?" if text in _SPELLINGS else ""
+    return f"did you mean {_SYMBOL_SPELLINGS[text]}?" if text in _SYMBOL_SPELLINGS else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

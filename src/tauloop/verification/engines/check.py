@@ -50,7 +50,7 @@ from tauloop.verification.engines.results import EngineAccelerations, EngineForc
 FORCE_FACTORS = (0.5, 1.5)
 
 #: Default of the largest condition number of a compared state.
-MAX_CONDITION = 1e3
+MAX_STATE_CONDITION = 1e3
 
 #: Smallest inertia (relative to the largest) from which the scale of an acceleration is computed.
 MIN_RELATIVE_INERTIA = 1e-6
@@ -186,7 +186,7 @@ def check_with_engines(
     rng: np.random.Generator,
     *,
     wrench: np.ndarray | None = None,
-    condition: float = MAX_CONDITION,
+    condition: float = MAX_STATE_CONDITION,
     engines: Mapping[str, Callable[[Mechanism], Engine]] = ENGINES,
     progress: Progress | None = None,
 ) -> Verification:

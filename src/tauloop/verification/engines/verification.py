@@ -21,7 +21,7 @@ from tauloop.equations.named_values import TOOL_PORT, wrench_of
 from tauloop.formats.library import mechanism_of
 from tauloop.mechanism.model import Mechanism, omission_diagnostics
 from tauloop.model.model import MachineSource
-from tauloop.verification.engines.check import MAX_CONDITION, check_with_engines
+from tauloop.verification.engines.check import MAX_STATE_CONDITION, check_with_engines
 from tauloop.verification.engines.comparison import (
     FORWARD_DYNAMICS,
     OWN_FORWARD,
@@ -64,7 +64,7 @@ class VerifyOptions(Options):
     states: int = option(1000, least=1)
     seed: int = option(0, least=0)
     wrench: tuple[float, ...] | None = option(None, read=wrench_of, metavar="VALUES")
-    max_condition: float = option(MAX_CONDITION, least=1.0)
+    max_condition: float = option(MAX_STATE_CONDITION, least=1.0)
 
     def _note_mismatches(self, problems: Problems) -> None:
         """Add a problem if the wrench does not have six components."""

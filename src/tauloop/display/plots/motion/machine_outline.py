@@ -14,7 +14,7 @@ from tauloop.kinematics.workspaces.map import Workspace
 from tauloop.kinematics.workspaces.pose_axes import pose_axes
 
 #: The machine is drawn if the tool's directions of motion are orthonormal within this tolerance.
-DIRECTION_TOLERANCE = 1e-6
+ORTHONORMAL_TOLERANCE = 1e-6
 #: The machine is drawn up to this distance from the map, as a fraction of the map's size.
 MARGIN = 1.0
 #: Colors of the machine and of its work box.
@@ -76,7 +76,7 @@ def _machine_lines(section: Workspace) -> np.ndarray | None:
     if not set(section.axes) <= set(columns):
         return None
     directions = tool_velocities[:, [columns.index(name) for name in section.axes]].T
-    if np.abs(directions @ directions.T - np.eye(2)).max() > DIRECTION_TOLERANCE:
+    if np.abs(directions @ directions.T - np.eye(2)).max() > ORTHONORMAL_TOLERANCE:
         return None
     geometry = machine_geometry(model, q)
     lines = (_lines(geometry) - geometry.tool[0]) @ directions.T + np.array(section.reference)

@@ -102,14 +102,14 @@ def material_table() -> Mapping[str, tuple[Material, tuple[Parameter, ...]]]:
         materials[name] = read_material(name, replace(cursor, leaf=name), values)
     root.collector.raise_any()
     table = values.table()
-    return {
-        name: (
-            material,
-            tuple(parameter for parameter in table if parameter.name in leaves(material)),
-        )
-        for name, material in materials.items()
-        if material is not None
-    }
+    shipped = {}
+    for name, material in materials.items():
+        if material is None:
+            continue
+        names = leaves(material)
+        parameters = tuple(parameter for parameter in table if parameter.name in names)
+        shipped[name] = (material, parameters)
+    return shipped
 
 
 def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | None:

@@ -39,7 +39,7 @@ MAX_ACTUATOR_CONDITION = 1e10
 #: Distance of the second point of a revolute joint along its axis, m; a typical size of machines.
 AXIS_LENGTH = 0.1
 #: Two unit vectors are equal if they differ by less than this value.
-DIRECTION_TOLERANCE = 1e-12
+UNIT_VECTOR_TOLERANCE = 1e-12
 
 #: Label of accelerations from the constraint solver.
 SOLVER = "constraint solver"
@@ -254,7 +254,7 @@ def _axis(constraint: Constraint) -> Array | None:
     if len(constraint.position_directions) != 3 or len(constraint.orthogonal_pairs) != 2:
         return None
     first, second = constraint.orthogonal_pairs[:, 1]
-    return np.asarray(first) if np.max(np.abs(first - second)) < DIRECTION_TOLERANCE else None
+    return np.asarray(first) if np.max(np.abs(first - second)) < UNIT_VECTOR_TOLERANCE else None
 
 
 def _contacts(engine: PinocchioEngine, states: TreeStates, model: Any) -> Iterator[Any]:
