@@ -32,10 +32,12 @@ from tauloop.compiler.c.printing.batch_source import (
 from tauloop.compiler.c.printing.c_helpers import used_helpers
 from tauloop.compiler.c.printing.checked_values import CheckedValues, Element, checked_values
 from tauloop.compiler.c.printing.few_values import with_few_live_values
+from tauloop.compiler.c.printing.recomputed import with_few_registers
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.single import in_single
 from tauloop.compiler.c.printing.stored_orders import stored_order
 from tauloop.compiler.c.printing.straight import (
+    HIDDEN,
     Instruction,
     Piece,
     instructions,
@@ -425,6 +427,7 @@ def _expression(op: int, a: list[str]) -> str:
         return f"({a[0]} != 0.0) {_LOGICAL[op]} ({a[1]} != 0.0) ? 1.0 : 0.0"
     simple = {
         ca.OP_ASSIGN: lambda: a[0],
+        HIDDEN: lambda: f"TL_HIDDEN({a[0]})",
         ca.OP_NEG: lambda: f"-{a[0]}",
         ca.OP_SQ: lambda: f"{a[0]} * {a[0]}",
         ca.OP_TWICE: lambda: f"{a[0]} + {a[0]}",
@@ -609,7 +612,7 @@ def _thread(strided: Set[str]) -> _Layout:
         ended=_ONE_SAMPLE.ended,
         whole=LONGEST_STRETCH_OF_THREADS,
         longest=LONGEST_PIECE_OF_THREADS,
-        order=with_few_live_values,
+        order=with_few_registers,
         ordered_to=math.inf,
         first=("const size_t n", "n"),
     )

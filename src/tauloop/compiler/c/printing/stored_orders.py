@@ -24,12 +24,13 @@ from tauloop.compiler.c.calling.cache import (
     write_record,
 )
 from tauloop.compiler.c.calling.compiler import file_stamp
-from tauloop.compiler.c.printing.straight import Instruction
+from tauloop.compiler.c.printing.straight import HIDDEN, Instruction
 from tauloop.compiler.c.printing.sums import SUMMING
 
 Order = Callable[[Sequence[Instruction]], tuple[Instruction, ...]]
-#: Operations of instructions that orders add: parts of sums, and copies of values.
-_ADDED = (*SUMMING, ca.OP_ASSIGN)
+#: Operations of instructions that orders add: parts of sums, copies of values, and products that
+#: are computed again.
+_ADDED = (*SUMMING, ca.OP_ASSIGN, HIDDEN, ca.OP_MUL, ca.OP_SQ, ca.OP_TWICE)
 
 
 def stored_order(order: Order, code: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
@@ -106,7 +107,9 @@ def _is_complete(ordered: Sequence[Instruction], code: Sequence[Instruction]) ->
     for item in ordered:
         if item.number in known or not known.issuperset(item.operands):
             return False
-        if original.get(item.number) is not item and item.operation not in _ADDED:
+        before = original.get(item.number)
+        has_new_operands = before is not None and before.operation == item.operation
+        if before is not item and not (has_new_operands or item.operation in _ADDED):
             return False
         known.add(item.number)
     return all(item.number in known for item in code if item.operation == ca.OP_OUTPUT)

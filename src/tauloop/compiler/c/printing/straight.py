@@ -16,6 +16,9 @@ import casadi as ca
 from tauloop.common.records import dataclass
 from tauloop.equations.operators import read_instructions
 
+#: Operation of a hidden copy (see `recomputed`), which CasADi does not have.
+HIDDEN = -1
+
 
 class Instruction(NamedTuple):
     """One instruction; its number identifies the value that it computes.
@@ -25,7 +28,7 @@ class Instruction(NamedTuple):
 
     Attributes:
         number: index of the instruction in CasADi's function.
-        operation: CasADi's code of the operation.
+        operation: CasADi's code of the operation, or `HIDDEN`.
         operands: numbers of the instructions that compute the operands.
         port: argument to read or write, and index in it; None for other instructions.
         constant: value of a constant.
