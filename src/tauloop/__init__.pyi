@@ -560,7 +560,7 @@ def assembly_modes(
     traced_angles: int = 3,
     batch: int = 128,
     max_solutions: int = 2000,
-    max_rounds: int = 60,
+    max_rounds: int = 120,
     report: Report | None = None,
 ) -> Modes: ...
 
@@ -1849,7 +1849,7 @@ def working_modes(
     traced_angles: int = 3,
     batch: int = 128,
     max_solutions: int = 2000,
-    max_rounds: int = 60,
+    max_rounds: int = 120,
     report: Report | None = None,
 ) -> Modes: ...
 

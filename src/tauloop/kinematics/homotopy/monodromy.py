@@ -106,7 +106,7 @@ class MonodromyOptions(Options):
     traced_angles: int = 3
     batch: int = 128
     max_solutions: int = 2000
-    max_rounds: int = 60
+    max_rounds: int = 120
     tracking: TrackingOptions = field(default_factory=TrackingOptions)
 
 
