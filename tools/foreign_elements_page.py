@@ -23,7 +23,8 @@ HEADINGS = {
     Treatment.HARMLESS: "Harmless",
     Treatment.REFUSED: "Rejected",
 }
-#: Words of the meaning of a harmless element that the page states: the others are listed by parent.
+#: Words in the meaning of a harmless row with which the page states the meaning. Other harmless
+#: rows are only listed by parent.
 STATED_WORDS = ("read", "reported", "looked for", "drawn", "listed")
 #: The name under which the page refers to `DRAKE_APPEARANCE`.
 DRAKE_LINK = "[Drake's properties](#drake-properties)"
@@ -44,8 +45,10 @@ What Tauloop does with each element of an imported file:
 - **Harmless**: it is outside Tauloop's model (contact, sensors, control, drawing), and is counted in the import notes.
 - **Rejected**: ignoring it would change the machine.
 
-`tauloop check` reports any other element (exit code 1). It is rejected if its name contains
-{cells(TIE_WORDS)}.
+A [side file](importing.md#urdf) next to a URDF contains properties that URDF cannot represent.
+
+Elements that are not listed are reported as doubtful by `tauloop check` (exit code 1). They are
+rejected (exit code 2) if their name contains {cells(TIE_WORDS)}.
 
 A plugin is rejected if its name or its library contains {cells(PLUGIN_TIE_WORDS)}. Forces of plugins with
 {cells(PLUGIN_FORCE_WORDS)} in their names are [left out](importing.md#forces-that-are-left-out).
@@ -64,13 +67,13 @@ def tags_of(row: ElementRow) -> str:
 
 
 def meaning_of(row: ElementRow) -> str:
-    """Return what the page states of a row; "" for a harmless element about which nothing is stated."""
+    """Return the meaning of a row for the page; "" for a harmless row that is only listed."""
     is_stated = any(word in row.meaning for word in STATED_WORDS)
     return row.meaning if is_stated or row.treatment is not Treatment.HARMLESS else ""
 
 
 def without_effect(file_format: str) -> Iterator[str]:
-    """Yield a line for each parent with the harmless elements about which nothing is stated."""
+    """Yield a line for each parent with the harmless elements that are only listed."""
     tags: dict[str, list[str]] = {}
     for row in ELEMENT_ROWS:
         is_harmless = row.file_format == file_format and row.treatment is Treatment.HARMLESS
@@ -82,7 +85,7 @@ def without_effect(file_format: str) -> Iterator[str]:
 
 
 def lines() -> Iterator[str]:
-    """Yield the lines of the lists; rows that differ in the parent alone are one."""
+    """Yield the lines of the lists; rows that differ only in the parent are combined."""
     for file_format, title in TITLES.items():
         yield f"\n## {title}"
         for treatment, heading in HEADINGS.items():

@@ -28,7 +28,7 @@ from tauloop.calibration.measurements.surfaces import Plane, Sphere
 from tauloop.calibration.pose_selection.candidates import (
     PoseLimits,
     candidate_poses,
-    usual_clearance,
+    default_clearance,
 )
 from tauloop.calibration.pose_selection.selection import (
     CRITERIA,
@@ -406,7 +406,7 @@ def test_a_surface_that_cannot_be_touched_is_told() -> None:
 
 def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
     model = Model(load("hexapod"))
-    usual = usual_clearance(model)
+    usual = default_clearance(model)
     clearance = rod_clearance(model)
     assert usual is not None
     segments = clearance.segments(model.assembly.q[None])[0]
@@ -423,7 +423,7 @@ def test_rods_keep_a_sensible_distance_unless_told_otherwise() -> None:
     assert clearance.distances(kept.q).min() >= usual > clearance.distances(close.q).min()
     assert "interference of rods" in kept.excluded
     assert "interference of rods" not in close.excluded
-    assert usual_clearance(Model(load("pendulum_arm"))) is None
+    assert default_clearance(Model(load("pendulum_arm"))) is None
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ MEANINGS = {
     "--quantization": ("Step of the encoders, such as", "QUANTITIES"),
     "--ranges": ("Ranges of platform positions, such as 'x=-0.4:0.4,z=100:300", "NAME=LOW:HIGH"),
     "--rate": ("Samples per", "FREQUENCY"),
-    "--resample": ("Resample logs with uneven time stamps at even times", ""),
+    "--resample": ("Resample logs with nonuniform time stamps to uniform sampling", ""),
     "--reversal": ("Time that motors need for a full reversal of their force,", "TIME"),
     "--reserve": ("Fraction of the", "float"),
     "--seed": ("Seed of", "int"),

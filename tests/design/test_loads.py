@@ -307,7 +307,7 @@ def test_radii_of_rods_count_in_their_clearance(tmp_path: Path) -> None:
 def test_radii_in_the_file_are_those_of_the_tubes() -> None:
     result = tl.certify("examples/elastic/gantry_tau.yaml", ranges="x=-0.01:0.01", rod_radii="file")
     assert set(result.claims.radii.values()) == {0.025}
-    with pytest.raises(InputError, match="states no section"):
+    with pytest.raises(InputError, match="gives no cross section"):
         tl.certify("hexapod", ranges="x=-0.01:0.01", rod_radii="file")
 
 
@@ -437,8 +437,8 @@ def test_all_scales_keep_the_whole_budget() -> None:
 @pytest.mark.parametrize(
     ("machine", "keywords", "text"),
     [
-        ("delta", {"limits": {"x": "1 um"}}, "no error is given"),
-        ("delta", {"encoders": {"*": "1 urad"}}, "no limit is given"),
+        ("delta", {"limits": {"x": "1 um"}}, "no errors of encoders or parameters are given"),
+        ("delta", {"encoders": {"*": "1 urad"}}, "no error limit is given"),
         (
             "cable_robot",
             {"limits": {"x": "1 um"}, "encoders": {"*": "1 urad"}},

@@ -89,7 +89,7 @@ def test_a_list_alone_is_stops_and_a_word_says_another_kind() -> None:
     [
         (
             "limits: {stop: [-1, 1], drawing: [-2, 2]}",
-            "a range has exactly one kind, got stop, drawing",
+            "both are given: stop, drawing",
         ),
         ("limits: {}", "the range is missing"),
         ("limits: {drawn: [-30 deg, 60 deg]}", "unknown key"),

@@ -236,20 +236,20 @@ def test_the_trace_of_a_block_of_angles_bends_where_a_solution_is_missing(
     y = family.of_machine(w[list(block.known_columns)]).astype(complex)
     search = _ModeSearch(family, y, rng, MonodromyOptions(), track)
     search.probe(64)
-    while not search.is_complete():
+    while not search.check_complete():
         search.loop()
     assert len(search.known) == count
     assert search.trace is not None
     assert search.trace < 1e-12
     search.known = search.known[1:]
-    assert search._bend() > 1e-4
+    assert search._trace_nonlinearity() > 1e-4
 
 
 def test_a_search_whose_trace_lines_all_lose_a_path_ends_as_doubtful(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nearly degenerate machines do so after a minute of search; here every line is declared lost."""
-    monkeypatch.setattr(_ModeSearch, "_bend", lambda self: np.inf)
+    monkeypatch.setattr(_ModeSearch, "_trace_nonlinearity", lambda self: np.inf)
     modes = working_modes(model("five_bar"))
     assert [block.lost_lines for block in modes.blocks] == [MAX_LOST_ROUNDS, MAX_LOST_ROUNDS]
     assert [block.trace for block in modes.blocks] == [None, None]

@@ -193,7 +193,7 @@ MISTAKES: list[tuple[str, str, str, str, str] | tuple[str, str, str, str, str, i
     ("arm: {mass: 0.4 kg}", "arm: {mass: 0.4 kg, about: origin}", "bodies.arm.about", "given without `inertia`", "remove `about`"),
     # joints
     ("axis: y", "axis: yy", "joints.pin.axis", "'yy' is not a valid value", "did you mean y"),
-    ("axis: y", "axis: [0, 0, 0]", "joints.pin.axis", "the zero vector", "not all zero"),
+    ("axis: y", "axis: [0, 0, 0]", "joints.pin.axis", "zero or not finite", "not all zero"),
     ("axis: y", "axis: [0, 1]", "joints.pin.axis", "has 2 items, not 3", "a list of 3"),
     ("    axis: y\n", "", "joints.pin.axis", "a revolute joint needs an axis", "add axis: z", 0),
     ("axes: [x, y]", "axis: x", "joints.fork.axis", "a universal joint has no axis", "use axes"),

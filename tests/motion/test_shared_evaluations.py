@@ -11,7 +11,7 @@ from tauloop.model.tool import Payload
 from tauloop.motion import POLYNOMIAL_345, Ellipse, PathLimits, PathRows, law_rate, stroke
 from tauloop.motion.cycles.planning import CycleLeg, _leg_means, mean_squares
 from tauloop.motion.cycles.ways import WayPath
-from tauloop.motion.fastest.changes import LawChanges, _kept
+from tauloop.motion.fastest.changes import LawChanges, _limit_constraints
 from tauloop.motion.fastest.limits import LimitRows
 from tauloop.motion.fastest.planning import sampled_rate
 from tauloop.motion.rate_limits.scaling import Quadratics
@@ -75,9 +75,9 @@ def test_changes_of_one_law_at_two_rates_are_differences_of_its_forces() -> None
         force = DELTA.platform.inverse_dynamics(*motion.states).force
         slopes = np.abs(np.diff(force, axis=0)) * 100.0 * rate
         expected = (slopes * reversal / (2.0 * full)).max(axis=1)
-        assert changes.taken(rate)[0] == pytest.approx(expected, rel=1e-7, abs=1e-9)
+        assert changes.used_fractions(rate)[0] == pytest.approx(expected, rel=1e-7, abs=1e-9)
     slow = changes.slowed(20.0)
-    assert 0.98 < changes.taken(slow)[0].max() <= 1.0 + 1e-6
+    assert 0.98 < changes.used_fractions(slow)[0].max() <= 1.0 + 1e-6
 
 
 @pytest.mark.parametrize("is_mirrored", [True, False])
@@ -101,7 +101,7 @@ def test_constraints_with_two_bounds_have_the_excess_of_the_rows(is_mirrored: bo
         top=np.ones(5),
     )
     v, a = ca.MX.sym("v", 5), ca.MX.sym("a", 5)
-    bounded = _kept(at, v, a)
+    bounded = _limit_constraints(at, v, a)
     assert len(bounded) == (2 if is_mirrored else 4)
     speed, pull = rng.uniform(0.0, 2.0, 5), rng.normal(size=5)
     evaluated = ca.Function("rows", [v, a], [part.values for part in bounded])(speed, pull)

@@ -286,7 +286,7 @@ def test_velocity_terms_are_those_of_particles() -> None:
         angular_acceleration={"b": zero},
         velocity={"b": zero},
         acceleration={"b": zero},
-        coordinates={},
+        coordinate_acceleration={},
         coordinate_velocity={},
     )
 

@@ -409,7 +409,7 @@ DRAWN = "vary: {arm_length: {normal: 20 um}}\n"
             3,
             "about has no effect",
         ),
-        ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "vary has none"),
+        ("samples: 4\ndesign: sobol\n" + ACCURACY, 1, "Sobol indices need varied inputs"),
         (
             "samples: 1\ndesign: sobol\n" + DRAWN + ACCURACY,
             3,

@@ -76,7 +76,7 @@ def test_least_squares_of_any_rank(seed: int, rows: int, columns: int, rank: int
 
 def test_undetermined_unknowns_are_told() -> None:
     A = np.array([[[1.0, 0, 0, 1], [0, 1, 0, 0]], [[1, 0, 0, 0], [0, 1, 0, 0]]])
-    assert np.allclose(LeastSquares.of(A).undetermined(), [np.sqrt(0.5), 0, 1, 1])
+    assert np.allclose(LeastSquares.of(A).null_norms(), [np.sqrt(0.5), 0, 1, 1])
 
 
 # Rotations and joints.

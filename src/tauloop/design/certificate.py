@@ -45,10 +45,11 @@ class ProofClaims:
         parallel, serial, constraint: smallest distances from singularities.
         length: length by which moments of the unit rows are divided, m.
         clearance: smallest distance between the surfaces of rods, m; 0 for no claim.
-        cone: largest angle of rods from their direction at the reference, rad; None for no claim.
-        drawing: whether drawing ranges count as stops.
-        tolerances: largest deviations of parameters, SI.
-        cones: largest angles by end of a rod or by joint, rad.
+        cone: largest angle (half-angle of a cone) between each rod and its direction at the
+            reference pose, rad; None for no claim.
+        drawing: whether drawing ranges (plot ranges of coordinates) count as stops.
+        tolerances: largest absolute deviations of parameters by name, SI.
+        cones: largest half-angles by joint or end of a rod, rad; they replace `cone` at these ends.
         radii: radii of rods by name, m.
         forces: whether forces and tensions at rest stay within the limits of the machine.
         wrench: ranges of the six components of the wrench at the tool, N and N m; empty without a
@@ -77,7 +78,7 @@ class ProofClaims:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Contents of a file.
+    """Contents of a certificate file.
 
     Attributes:
         machine: name of the machine.

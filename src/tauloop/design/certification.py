@@ -36,7 +36,9 @@ MAX_SCALE = 64.0
 #: Relative accuracy of the scale of the largest box.
 SCALE_ACCURACY = 0.01
 #: Verdicts of a search.
-PROVED, REFUTED, UNDECIDED = "proved", "refuted", "undecided"
+PROVED = "proved"
+REFUTED = "refuted"
+UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class Certification(Result):
         if self.verdict != PROVED:
             what = f"the box is {self.verdict}, which leaves nothing to write"
             raise InputError.of("proof", what, "certify a smaller box, or with a larger time_limit")
-        outcome, problem = self.outcome, self.problem
+        outcome = self.outcome
+        problem = self.problem
         return Proof(
             machine=self.model.mechanism.name,
             text_sha256=text_hash(self.model),

@@ -26,7 +26,7 @@ from tauloop.design.load_checks import failed_load
 from tauloop.design.loads import LoadLimits, load_limits
 from tauloop.design.pose_symbols import MAX_ROTATION
 from tauloop.design.problem import PoseProblem
-from tauloop.geometry.clearance import segment_closest
+from tauloop.geometry.clearance import closest_points
 
 #: Precision of the numbers, bits; NumPy's numbers have 53.
 PRECISION = 80
@@ -49,26 +49,29 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    """A box: b = middle + generators t and y = unknowns + S (b - middle) + e with |e| < unique.
+    """A box of poses b, with the enclosure of the unknowns y.
+
+    With |t_k| <= 1, b = middle + generators t and y = unknowns + S (b - middle) + e, where |e| is
+    at most `remainder`. There is no other solution with |e| < `uniqueness_radius`.
 
     Attributes:
         middle: axes b at the center (m), balls.
         generators: matrix (m, k) whose columns lead from the center to the faces, balls.
         unknowns: unknowns y at the center (n).
         S: sensitivities (n, m).
-        unique: half widths (n) within which the solution is unique.
+        uniqueness_radius: half widths (n) within which the solution is unique.
         remainder: half widths (n) that contain the solution.
-        is_closed: whether the solution exists and is unique in the box.
-        inputs: forms of the inputs of programs; empty if the box is not closed.
+        has_unique_solution: whether the solution exists and is unique in the box.
+        inputs: forms of the inputs of programs; empty if the solution is not unique.
     """
 
     middle: list[arb]
     generators: list[list[arb]]
     unknowns: list[float]
     S: list[list[float]]
-    unique: list[float]
+    uniqueness_radius: list[float]
     remainder: list[arb]
-    is_closed: bool
+    has_unique_solution: bool
     inputs: list[BallForm]
 
 
@@ -97,7 +100,7 @@ def checked(
         cell = _box(problem, proof, i)
         cells.append(cell)
         failure: str | None = "loops"
-        if cell.is_closed:
+        if cell.has_unique_solution:
             failure = _failed(problem, proof.claims, loads, cell)
         if failure is not None:
             problems.append(f"box {i}: {failure}")
@@ -177,18 +180,18 @@ def _closed_loops(
     with np.errstate(all="ignore"):
         y, C, S = (values[0] for values in newton(problem, numbers, start[None]))
     forms = _Forms(problem, _box_forms(middle, generators, margin), y, S)
-    unique, remainder, is_closed = _krawczyk(problem, forms, C)
-    inputs = forms.widened(remainder) if is_closed else []
-    is_closed = is_closed and _has_small_rotations(problem, inputs)
+    uniqueness_radius, remainder, has_unique_solution = _krawczyk(problem, forms, C)
+    inputs = forms.widened(remainder) if has_unique_solution else []
+    has_unique_solution = has_unique_solution and _has_small_rotations(problem, inputs)
     return _Cell(
         middle=middle,
         generators=generators,
         unknowns=y.tolist(),
         S=S.tolist(),
-        unique=unique,
+        uniqueness_radius=uniqueness_radius,
         remainder=remainder,
-        is_closed=is_closed,
-        inputs=inputs if is_closed else [],
+        has_unique_solution=has_unique_solution,
+        inputs=inputs if has_unique_solution else [],
     )
 
 
@@ -253,8 +256,10 @@ def _dot_numbers(row: Sequence[float], column: Sequence[arb]) -> arb:
 def _krawczyk(
     problem: PoseProblem, forms: _Forms, C: np.ndarray
 ) -> tuple[list[float], list[arb], bool]:
-    """Return the half widths `unique` and `remainder` of `_Cell`, and whether the box is closed."""
-    n, k, scale = len(problem.unknowns), forms.n_symbols, problem.unknown_scale
+    """Return `uniqueness_radius`, `remainder` and `has_unique_solution` of a `_Cell`."""
+    n = len(problem.unknowns)
+    k = forms.n_symbols
+    scale = problem.unknown_scale
     left = C.tolist()
     psi = BallMatrix.by_columns(problem.loops.run(forms.widened([arb(0)] * n), BALLS), n, 1, k)
     rows = psi.numeric_product(left).rows
@@ -265,18 +270,20 @@ def _krawczyk(
         max(BOUND_FACTOR * bound + LARGEST_BOUND_FACTOR * largest, MIN_HALF_WIDTH)
         for bound in bounds
     ]
-    unique = [width * float(s) for width, s in zip(widths, scale, strict=True)]
-    wide = forms.widened([arb(value) for value in unique])
+    uniqueness_radius = [width * float(s) for width, s in zip(widths, scale, strict=True)]
+    wide = forms.widened([arb(value) for value in uniqueness_radius])
     J = BallMatrix.by_columns(problem.jacobian.run(wide, BALLS), n, n, k)
     D = _deviation(J.numeric_product(left), scale)
     within = _krawczyk_bounds(z, D, [arb(width) for width in widths])
-    is_closed = all(bool(value < width) for value, width in zip(within, widths, strict=True))
+    has_unique_solution = all(
+        bool(value < width) for value, width in zip(within, widths, strict=True)
+    )
     tight = _krawczyk_bounds(z, D, within)
     remainder = [
         (value if value < other else other) * float(s)
         for value, other, s in zip(tight, within, scale, strict=True)
     ]
-    return unique, remainder, is_closed
+    return uniqueness_radius, remainder, has_unique_solution
 
 
 def _deviation(near_identity: BallMatrix, scale: np.ndarray) -> list[list[arb]]:
@@ -301,10 +308,10 @@ def _krawczyk_bounds(z: list[arb], D: list[list[arb]], widths: Sequence[arb]) ->
 
 def _is_within(cell: _Cell, point: _Cell) -> bool:
     """Return whether the solution at a point equals the solution of a box with this point."""
-    if not (cell.is_closed and point.is_closed):
+    if not (cell.has_unique_solution and point.has_unique_solution):
         return False
     offset = [b - c for b, c in zip(point.middle, cell.middle, strict=True)]
-    for j, width in enumerate(cell.unique):
+    for j, width in enumerate(cell.uniqueness_radius):
         linear_change = _dot_numbers(cell.S[j], offset)
         difference = abs(arb(point.unknowns[j]) - arb(cell.unknowns[j]) - linear_change)
         if not difference + point.remainder[j] < width:
@@ -418,10 +425,12 @@ def _failed_loads(
     enlarged = _closed_loops(problem, cell.middle, cell.generators, start, margin)
     distance = np.abs(np.array(enlarged.unknowns) - start) * (1.0 + 1e-9)
     is_same_solution = all(
-        bool(remainder + float(d) < unique)
-        for remainder, d, unique in zip(cell.remainder, distance, enlarged.unique, strict=True)
+        bool(remainder + float(d) < radius)
+        for remainder, d, radius in zip(
+            cell.remainder, distance, enlarged.uniqueness_radius, strict=True
+        )
     )
-    if not (enlarged.is_closed and is_same_solution):
+    if not (enlarged.has_unique_solution and is_same_solution):
         return "errors of the tool"
     enlarged_maps = ball_maps(problem, limits, _velocity_rows(problem, enlarged), enlarged.inputs)
     if enlarged_maps is None:
@@ -488,7 +497,7 @@ def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | 
     centers = np.array([float(x.c.mid()) for x in entries]).reshape(-1, 3)
     for i, j in problem.pairs:
         ends = (2 * i, 2 * i + 1, 2 * j, 2 * j + 1)
-        nearest, other = segment_closest(*(centers[end] for end in ends))
+        nearest, other = closest_points(*(centers[end] for end in ends))
         w = (
             (nearest - other)
             / max(float(np.linalg.norm(nearest - other)), 1e-300)

@@ -1,4 +1,4 @@
-"""Claims of a certificate from options: names of rods, joints, actuators and axes are resolved."""
+"""Resolution of the options of a certificate to claims about the parts of a machine."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ def claims_of(model: Model, options: CertifyOptions) -> ProofClaims:
     radii = _radii(model, options.rod_radii, problems)
     wrench: tuple[tuple[float, float], ...] = ()
     with problems.collecting(InputError):
-        wrench = _wrench(options.wrenches)
+        wrench = _wrench_ranges(options.wrenches)
     if limits and not encoders and not options.deviations:
         problems.add(
             "encoders",
-            "no error is given",
-            "state them, such as encoders={'*': '20urad'}, or deviations of parameters",
+            "no errors of encoders or parameters are given",
+            "give encoder errors, such as encoders={'*': '20urad'}, or deviations of parameters",
         )
     if encoders and not limits:
-        problems.add("limits", "no limit is given", "state one, such as limits={'x': '50 um'}")
+        problems.add(
+            "limits", "no error limit is given", "give a limit, such as limits={'x': '50 um'}"
+        )
     InputError.raise_if_any(problems)
     return ProofClaims(
         parallel=options.parallel,
@@ -95,22 +97,23 @@ def needed_functions(model: Model, claims: ProofClaims) -> NeededFunctions:
 
 def unknown_names_in(model: Model, claims: ProofClaims) -> list[str]:
     """Return names in claims that the machine does not have."""
-    known = {
+    known_names = {
         "cones": set(cone_candidates(model)),
         "radii": {rod.name for rod in model.mechanism.rods},
         "limits": set(ERROR_DIRECTIONS),
         "encoders": {actuator.name for actuator in model.mechanism.actuators},
     }
-    return [
-        name for kind, names in known.items() for name in getattr(claims, kind) if name not in names
-    ]
+    unknown = []
+    for field, names in known_names.items():
+        unknown += [name for name in getattr(claims, field) if name not in names]
+    return unknown
 
 
 def _require_fixed_loads(model: Model, tolerances: Mapping[str, float]) -> None:
     """Check that deviations do not change masses, inertias, springs or gravity.
 
     Raises:
-        InputError: a deviation changes one of them.
+        InputError: a deviation changes a mass, an inertia, a spring or gravity.
     """
     mechanism = model.mechanism
     expressions = tuple(parameter.expression for parameter in model.parameters)
@@ -139,7 +142,7 @@ def encoder_candidates(model: Model) -> tuple[Candidate, ...]:
 
 
 def _cones(model: Model, options: CertifyOptions, problems: Problems) -> dict[str, float]:
-    """Return the largest angles of cones by name, rad."""
+    """Return the largest half-angles of cones by the names of joints and ends of rods, rad."""
     candidates = [Candidate(name=name, unit="rad") for name in cone_candidates(model)]
     cones = amounts("cones", options.cones, candidates, problems)
     for name, angle in cones.items():
@@ -156,25 +159,27 @@ def _radii(model: Model, stated: Amounts | None, problems: Problems) -> dict[str
     radii = {rod.name: _file_radius(model, rod) for rod in model.mechanism.rods}
     missing = [name for name, radius in radii.items() if radius == 0.0]
     if missing:
-        what = f"the file states no section of {', '.join(missing[:3])}"
+        what = f"the file gives no cross section for {', '.join(missing[:3])}"
         problems.add("rod_radii", what, "give radii by name, such as '*=25mm'")
     return radii
 
 
 def _file_radius(model: Model, rod: Rod) -> float:
-    """Return the largest distance of a rod's surface from its axis, m; 0 without sections."""
+    """Return the largest distance of a rod's surface from its axis, m; 0 without cross sections."""
     radius = 0.0
     for beam in (rod.lower_beam, rod.upper_beam):
-        for section in beam.sections if beam is not None else ():
+        if beam is None:
+            continue
+        for section in beam.sections:
             extent = section.properties.extent
             if extent is not None:
-                sides = [model.mechanism.value(side) for side in extent]
-                is_round = section.is_round
-                radius = max(radius, max(sides) if is_round else math.hypot(*sides))
+                half_sides = [model.mechanism.value(side) for side in extent]
+                distance = max(half_sides) if section.is_round else math.hypot(*half_sides)
+                radius = max(radius, distance)
     return radius
 
 
-def _wrench(ranges: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+def _wrench_ranges(ranges: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, float], ...]:
     """Return the ranges of the six components of a wrench; empty without one.
 
     Raises:

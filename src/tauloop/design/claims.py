@@ -10,11 +10,13 @@ import numpy as np
 from tauloop.common.records import dataclass
 from tauloop.design.intervals import forms
 
-#: Safety factor of proofs, so that they also succeed when they are recomputed with other rounding.
-SURE = 1.0 - 1e-9
+#: Safety factor just below one in the inequalities of proofs, so that proofs also succeed if they
+#: are recomputed with other rounding errors.
+PROOF_MARGIN = 1.0 - 1e-9
 #: Errors of singular values and eigenvalues of LAPACK at a pose, relative to values of order one.
 POINT_ERROR = 1e-12
 
+#: Operations on affine forms by name, with which programs are evaluated over boxes.
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "add": forms.add,
     "subtract": forms.subtract,
@@ -43,7 +45,7 @@ class Claim:
         name: name of the requirement.
         lower: proved lower bound of the margin in the box (N,).
         middle: the margin at the center of the box (N,).
-        slopes: linear changes of the margin from the center to the faces of the box (N, k).
+        slopes: linear changes (N, k) of the margin from the center to the faces of the box.
         proved: whether the margin is positive in the whole box (N,).
         refuted: whether the margin is negative at every pose of the box (N,).
         measure: proved lower bound of the measure (N,); None if the quantity has no measure.

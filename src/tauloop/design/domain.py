@@ -38,7 +38,7 @@ class Domain:
 
     @property
     def rounding(self) -> np.ndarray:
-        """Largest error of a pose that is computed from fractions (m,)."""
+        """Largest rounding errors (m,) of a pose that is computed from fractions of the ranges."""
         error = np.zeros(len(self.start))
         error[list(self.varied)] = ROUNDING * (np.abs(self.lower) + np.abs(self.upper))
         return error
@@ -64,7 +64,7 @@ class Domain:
         return bool(in_box and in_cylinder and not deviations.any())
 
     def nearest(self, poses: np.ndarray) -> np.ndarray:
-        """Return the poses (N, m); those outside the domain are moved onto its surface."""
+        """Return the nearest poses (N, m) in the domain; other poses move onto its surface."""
         b = poses.copy()
         columns = list(self.varied)
         fractions = np.clip((b[:, columns] - self.lower) / (self.upper - self.lower), 0.0, 1.0)
@@ -79,7 +79,7 @@ class Domain:
         return b
 
     def is_outside(self, level: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Return whether boxes are outside the domain by a small margin (N,)."""
+        """Return whether each box (N,) is outside the domain by a small margin."""
         return is_outside_cylinder(nearest_point(level, index, self.round), self.round)
 
     def boxes(self, level: np.ndarray, index: np.ndarray, unknowns: np.ndarray) -> Boxes:
@@ -146,7 +146,8 @@ def halves(
     rows = np.arange(len(level))
     point = nearest_point(level, index, round)
     point[rows, axis] = (2 * index[rows, axis] + 1) * 0.5 ** (level[rows, axis] + 1)
-    child_level, lower = level.copy(), index.copy()
+    child_level = level.copy()
+    lower = index.copy()
     child_level[rows, axis] += 1
     lower[rows, axis] *= 2
     upper = lower.copy()
@@ -173,9 +174,9 @@ def divisions(
 ) -> Divisions | None:
     """Return the divisions if boxes cover the domain without overlap, by integer arithmetic.
 
-    A cell is covered if it is a box, or outside the cylinder. Otherwise there must be an axis along
-    which each of its boxes lies in one half of the cell, and both halves must be covered. Boxes from
-    bisections have such an axis.
+    A cell is a dyadic part of the domain. It is covered if it is a box, or outside the cylinder.
+    Otherwise there must be an axis along which each box in the cell lies in one half of the cell,
+    and both halves must be covered. Boxes from bisections have such an axis.
 
     Args:
         level, index: the boxes (N, k).

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, POINT_ERROR, SURE, Claim
+from tauloop.design.claims import ARITHMETIC, POINT_ERROR, PROOF_MARGIN, Claim
 from tauloop.design.error_claims import ErrorMaps, error_claims, error_maps, margins
 from tauloop.design.intervals import forms
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
@@ -38,7 +38,7 @@ from tauloop.design.loads import LoadLimits
 from tauloop.design.pose_symbols import MAX_ROTATION
 from tauloop.design.problem import PoseProblem
 from tauloop.design.velocity_forms import dependent_velocities, inverses
-from tauloop.geometry.clearance import segment_closest
+from tauloop.geometry.clearance import closest_points
 
 #: Maximum number of Newton steps at the center of a box, starting from the linear prediction of the
 #: parent box.
@@ -105,26 +105,27 @@ class Enclosure:
     Attributes:
         boxes: centers, generators and unknowns.
         sensitivity: derivatives S (N, n, m) of the unknowns with respect to the pose.
-        unique: half widths E (N, n) within which the solution is unique.
-        remainder: half widths (N, n), around y_0 + S B t, that contain the solution.
-        closed: whether the solution exists and is unique at every pose (N,).
+        uniqueness_radius: half widths E (N, n) around y_0 + S B t within which the solution is
+            unique.
+        remainder: half widths (N, n) of an interval around y_0 + S B t that contains the solution.
+        has_unique_solution: whether the solution exists and is unique at every pose (N,).
         influence: measure (N, k) of the change of the machine along each direction; the direction
             with the largest value is halved.
-        claims: claims about the requirements; undefined in boxes that are not closed.
+        claims: claims about the requirements; undefined in boxes without a unique solution.
     """
 
     boxes: Boxes
     sensitivity: np.ndarray
-    unique: np.ndarray
+    uniqueness_radius: np.ndarray
     remainder: np.ndarray
-    closed: np.ndarray
+    has_unique_solution: np.ndarray
     influence: np.ndarray
     claims: tuple[Claim, ...] = ()
 
     @property
     def proved(self) -> np.ndarray:
         """Whether every requirement is proved in the box (N,)."""
-        proved = self.closed.copy()
+        proved = self.has_unique_solution.copy()
         for claim in self.claims:
             proved &= claim.proved
         return proved
@@ -133,7 +134,7 @@ class Enclosure:
 def newton(problem: PoseProblem, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return unknowns (N, n) at poses (N, m), inverse Jacobians C, and sensitivities S = -C psi_b.
 
-    C and S need not be exact: they are those before the last step.
+    C and S are those of the last iterate but one. They need not be exact.
     """
     y = y.copy()
     n = len(problem.unknowns)
@@ -163,7 +164,7 @@ def enclose(problem: PoseProblem, requirements: Requirements, boxes: Boxes) -> E
     """
     with np.errstate(all="ignore"):
         enclosure, inputs = _closed_loops(problem, boxes)
-        if not enclosure.closed.any():
+        if not enclosure.has_unique_solution.any():
             return enclosure
         return _with_claims(problem, requirements, enclosure, inputs)
 
@@ -202,9 +203,10 @@ def _closed_loops(
     enclosure = Enclosure(
         boxes=boxes,
         sensitivity=S,
-        unique=solution.unique,
+        uniqueness_radius=solution.uniqueness_radius,
         remainder=solution.remainder,
-        closed=solution.closed & _has_small_rotations(problem, [*b_forms, *tight_forms], N),
+        has_unique_solution=solution.has_unique_solution
+        & _has_small_rotations(problem, [*b_forms, *tight_forms], N),
         influence=_motion_influence(problem, boxes, slopes),
     )
     return enclosure, [*b_forms, *tight_forms, *p_forms]
@@ -271,7 +273,7 @@ def _positive(name: str, x: Form) -> Claim:
         lower=lower,
         middle=x.rows[0],
         slopes=x.rows[1:-1].T,
-        proved=lower > (1.0 - SURE) * np.abs(x.rows[0]),
+        proved=lower > (1.0 - PROOF_MARGIN) * np.abs(x.rows[0]),
         refuted=upper < 0.0,
     )
 
@@ -348,10 +350,12 @@ def _accuracy_claims(
     enlarged, inputs = _closed_loops(problem, boxes, margin)
     K = _velocity_rows(problem, inputs, len(boxes), boxes.generators.shape[2])
     distance = np.abs(enlarged.boxes.unknowns - boxes.unknowns)
-    is_same_solution = (enclosure.remainder + distance <= SURE * enlarged.unique).all(axis=1)
+    is_same_solution = (
+        enclosure.remainder + distance <= PROOF_MARGIN * enlarged.uniqueness_radius
+    ).all(axis=1)
     enlarged_maps = error_maps(problem, limits, K, inputs)
-    is_closed = enlarged.closed & is_same_solution
-    return error_claims(problem, limits, enlarged_maps, margin, is_closed)
+    has_unique_solution = enlarged.has_unique_solution & is_same_solution
+    return error_claims(problem, limits, enlarged_maps, margin, has_unique_solution)
 
 
 def _lower_square(W: Matrix) -> Matrix:
@@ -388,7 +392,7 @@ def _eigenvalue_claim(
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
     lower_bound = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
-    proved = lower_bound > limits + (1.0 - SURE) * np.abs(lower_bound)
+    proved = lower_bound > limits + (1.0 - PROOF_MARGIN) * np.abs(lower_bound)
     center = np.where(valid[:, None, None], gram.rows[0], 0.0)
     values, vectors = np.linalg.eigh(center)
     v = vectors[:, :, 0]
@@ -397,7 +401,7 @@ def _eigenvalue_claim(
     open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
     if len(open_boxes):
         open_grams = Matrix(gram.rows[:, open_boxes], gram.radius[open_boxes])
-        reserve = (1.0 - SURE) * np.abs(values[open_boxes, -1])
+        reserve = (1.0 - PROOF_MARGIN) * np.abs(values[open_boxes, -1])
         proved[open_boxes] = is_definite(open_grams, limits[open_boxes] + reserve)
     # W^T W exceeds its lower bound by the square of the deviation, which vanishes only at points.
     # Therefore only points can refute the claim.
@@ -482,7 +486,7 @@ def _clearance_claim(
     N, k = points.rows.shape[1], points.rows.shape[0] - 2
     limit = clearance + float(problem.radii[i] + problem.radii[j])
     ends = points.center.swapaxes(1, 2).reshape(N, -1, 2, 3)
-    nearest, other = segment_closest(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
+    nearest, other = closest_points(ends[:, i, 0], ends[:, i, 1], ends[:, j, 0], ends[:, j, 1])
     difference = nearest - other
     distance = np.linalg.norm(difference, axis=1)
     w = difference / np.maximum(distance, 1e-300)[:, None] * (1.0 - 8.0 * ROUNDING)
@@ -498,7 +502,7 @@ def _clearance_claim(
         lower=lower - limit,
         middle=distance - limit,
         slopes=np.zeros((N, k)),
-        proved=SURE * lower > limit,
+        proved=PROOF_MARGIN * lower > limit,
         refuted=is_point & (distance + error < limit),
     )
 

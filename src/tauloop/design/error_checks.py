@@ -49,7 +49,8 @@ def ball_maps(
     A = problem.drives
     n_u, n_c = A.shape
     m, k = len(problem.axes), K.n_symbols
-    n, count = n_c - m, len(problem.parameters)
+    n = n_c - m
+    count = len(problem.parameters)
     values = problem.deviations.run(inputs, BALLS) if problem.deviations is not None else []
     changes = BallMatrix.by_columns(values, n + n_u + 6, count, k)
     loads = BallMatrix.by_columns(problem.loads.run(inputs, BALLS), n_c, 7, k)
@@ -104,7 +105,8 @@ def _side_by_side(left: BallMatrix, right: BallMatrix) -> BallMatrix:
 
 def _pose_changes(problem: PoseProblem, velocities: Sequence[Sequence[BallForm]]) -> list[arb]:
     """Return upper bounds (m,) of the changes of the axes by all errors."""
-    totals, square = [], arb(0)
+    totals = []
+    square = arb(0)
     for name, row, scale in zip(
         problem.velocity_names, velocities, problem.velocity_scale, strict=True
     ):

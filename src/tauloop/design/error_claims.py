@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, SURE, Claim
+from tauloop.design.claims import ARITHMETIC, PROOF_MARGIN, Claim
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form
 from tauloop.design.intervals.matrices import (
     Matrix,
@@ -81,7 +81,8 @@ def error_maps(
     N, k = K.rows.shape[1], K.rows.shape[0] - 2
     m = len(problem.axes)
     n_u, n_c = problem.drives.shape
-    n, count = n_c - m, len(problem.parameters)
+    n = n_c - m
+    count = len(problem.parameters)
     values = problem.deviations.run(inputs, ARITHMETIC) if problem.deviations is not None else []
     changes = matrix_from_entries(values, n + n_u + 6, count, k, N)
     loop_rows = side_by_side(
@@ -89,7 +90,8 @@ def error_maps(
         side_by_side(changes.chosen_rows(range(n)), K.chosen_columns(range(m, n_c))),
     )
     S, valid = dependent_velocities(loop_rows, m + count)
-    by_axes, by_parameters = S.chosen_columns(range(m)), S.chosen_columns(range(m, m + count))
+    by_axes = S.chosen_columns(range(m))
+    by_parameters = S.chosen_columns(range(m, m + count))
     A = problem.drives
     actuator_changes = added(
         numeric_product(A[:, m:], by_parameters), changes.chosen_rows(range(n, n + n_u))
@@ -148,7 +150,7 @@ def error_claims(
     limits: LoadLimits,
     maps: ErrorMaps,
     margin: np.ndarray,
-    closed: np.ndarray,
+    has_unique_solution: np.ndarray,
 ) -> list[Claim]:
     """Return the claims that errors of the tool stay within limits.
 
@@ -157,12 +159,12 @@ def error_claims(
         limits: limits of the errors.
         maps: changes due to errors over the enlarged boxes.
         margin: margins (N, m) of the enlarged boxes.
-        closed: whether the solution is unique in each enlarged box (N,).
+        has_unique_solution: whether the solution is unique in each enlarged box (N,).
     """
     is_rotation = np.array([axis.endswith(ROTATIONS) for axis in problem.axes])
     changes = pose_changes(problem, maps)
-    is_within_margin = (changes < SURE * margin) | (changes + margin == 0.0)
-    is_valid = closed & maps.valid & is_within_margin.all(axis=1)
+    is_within_margin = (changes < PROOF_MARGIN * margin) | (changes + margin == 0.0)
+    is_valid = has_unique_solution & maps.valid & is_within_margin.all(axis=1)
     is_valid &= (margin[:, is_rotation] <= MAX_ROTATION_MARGIN).all(axis=1)
     rows = maps.twist.rows.copy()
     rows[:, ~is_valid] = np.nan
@@ -209,6 +211,6 @@ def _error_claim(name: str, rows: np.ndarray, difference: np.ndarray, limit: flo
         lower=limit - upper,
         middle=limit - np.abs(c).sum(axis=1),
         slopes=-(np.sign(c) * rows[1:-1]).sum(axis=2).T,
-        proved=upper < SURE * limit,
+        proved=upper < PROOF_MARGIN * limit,
         refuted=is_point & (least * (1.0 - rounding) - difference > limit),
     )

@@ -57,7 +57,8 @@ def pieces(path_start: np.ndarray, path_end: np.ndarray, cuts: np.ndarray, y: np
 
 def predicted(enclosure: Enclosure, which: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the unknowns (N, n) at poses (N, m) by linear prediction from the boxes `which` (N,)."""
-    S, boxes = enclosure.sensitivity[which], enclosure.boxes
+    S = enclosure.sensitivity[which]
+    boxes = enclosure.boxes
     offset = b - boxes.middle[which]
     return np.asarray(boxes.unknowns[which] + (S @ offset[:, :, None])[:, :, 0])
 
@@ -82,8 +83,8 @@ def is_within(enclosure: Enclosure, which: np.ndarray, point: Enclosure) -> np.n
     """
     b, y = point.boxes.middle, point.boxes.unknowns
     distance = np.abs(y - predicted(enclosure, which, b)) + point.remainder
-    is_inside = (distance <= (1.0 - 1e-6) * enclosure.unique[which]).all(axis=1)
-    return np.asarray(is_inside & point.closed & enclosure.closed[which])
+    is_inside = (distance <= (1.0 - 1e-6) * enclosure.uniqueness_radius[which]).all(axis=1)
+    return np.asarray(is_inside & point.has_unique_solution & enclosure.has_unique_solution[which])
 
 
 def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarray) -> FollowedPath:
@@ -104,7 +105,7 @@ def follow(problem: PoseProblem, start: np.ndarray, y: np.ndarray, end: np.ndarr
     direction = end - start
     only_box = np.zeros(1, dtype=int)
     at_first = closed_only(problem, points(start[None], y[None]))
-    while cuts[-1] < 1.0 and step >= SHORTEST_PIECE and at_first.closed[0]:
+    while cuts[-1] < 1.0 and step >= SHORTEST_PIECE and at_first.has_unique_solution[0]:
         first, last = cuts[-1], min(cuts[-1] + step, 1.0)
         center = (start + 0.5 * (first + last) * direction)[None]
         guess = predicted(at_first, only_box, center)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, POINT_ERROR, SURE, Claim
+from tauloop.design.claims import ARITHMETIC, POINT_ERROR, PROOF_MARGIN, Claim
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form
 from tauloop.design.intervals.matrices import (
     Matrix,
@@ -76,7 +76,8 @@ def _balance(problem: PoseProblem, S: Matrix, inputs: list[Form]) -> _Balance:
     m, N, k = len(problem.axes), S.rows.shape[1], S.rows.shape[0] - 2
     n_c = problem.drives.shape[1]
     loads = matrix_from_entries(problem.loads.run(inputs, ARITHMETIC), n_c, 7, k, N)
-    independent, dependent = range(m), range(m, n_c)
+    independent = range(m)
+    dependent = range(m, n_c)
     A = problem.drives
     by_dependent = product(S.T, loads.chosen_rows(dependent))
     return _Balance(
@@ -131,7 +132,7 @@ def _positive_claim(name: str, rows: np.ndarray) -> Claim:
     predicted = center - np.abs(rows[1:-1]).sum(axis=0)
     worst = np.nan_to_num(predicted, nan=-np.inf).argmin(axis=1)
     boxes = np.arange(len(worst))
-    is_positive = lower > (1.0 - SURE) * np.abs(center)
+    is_positive = lower > (1.0 - PROOF_MARGIN) * np.abs(center)
     return Claim(
         name=name,
         lower=np.nan_to_num(lower, nan=-np.inf).min(axis=1),
@@ -190,7 +191,8 @@ def _with_refuted(
         ranges: lower and upper limits (N, n_u) of the forces.
         candidates: indices of the poses that are tested.
     """
-    refuted, middle = claim.refuted.copy(), claim.middle.copy()
+    refuted = claim.refuted.copy()
+    middle = claim.middle.copy()
     for i in candidates:
         low, high = ranges[0][i], ranges[1][i]
         for vertex in range(H.rows.shape[-1]):
@@ -207,7 +209,8 @@ def _separates(
 ) -> bool:
     """Return whether y^T h is beyond y^T Q^T u for all forces within limits, with interval bounds."""
     error = Qt.radius[i] + 4.0 * len(y) * ROUNDING * np.abs(Qt.center[i]) + POINT_ERROR
-    g, g_error = y @ Qt.center[i], np.abs(y) @ error
+    g = y @ Qt.center[i]
+    g_error = np.abs(y) @ error
     load = y @ H.center[i, :, vertex]
     load_error = np.abs(y) @ H.radius[i, :, vertex]
     load_error += 4.0 * len(y) * ROUNDING * float(np.abs(y) @ np.abs(H.center[i, :, vertex]))

@@ -21,7 +21,8 @@ from tauloop.design.problem import PoseProblem
 
 #: Directions of errors of the tool.
 ERROR_DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
-#: Reserves that force distributions keep from their limits, as fractions of the range, largest first.
+#: Distances that force distributions keep from their limits, as fractions of the range, in the
+#: order of the trials.
 RESERVES = (0.25, 0.1, 0.03, 0.003)
 #: Number of alternating projections onto the balance of forces and onto the limits.
 PROJECTIONS = 60
@@ -29,7 +30,9 @@ PROJECTIONS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadLimits(ReprMixin):
-    """Limits of forces at rest, and of errors of the tool by errors of the actuators.
+    """Limits of forces at rest, and of errors of the tool due to errors of the actuators.
+
+    The machine has n_u actuators, m independent and n dependent velocities.
 
     Attributes:
         quantities: names of the r limited forces: forces of motors, and tensions of cables.
@@ -53,14 +56,15 @@ class LoadLimits(ReprMixin):
 
 
 def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
-    """Return the limits that claims state; None without claims on forces and errors.
+    """Return the limits of claims; None without claims on forces and errors.
 
     Raises:
         InputError: there are no limits, or the machine has something that proofs do not cover.
     """
     if not (claims.forces or claims.limits):
         return None
-    n_u, m = len(problem.drives), len(problem.axes)
+    n_u = len(problem.drives)
+    m = len(problem.axes)
     if claims.limits and n_u != m:
         what = (
             f"{counted(n_u, 'actuator', 'drive')} {counted(m, 'degree of freedom')}: errors of single "
@@ -100,7 +104,7 @@ def _force_rows(problem: PoseProblem) -> list[_ForceRow]:
     """Return the limited forces of motors, and tensions T = tau - A^T u of cables.
 
     Raises:
-        InputError: there is none, or a cable has a fixed length.
+        InputError: no force or tension is limited, or a cable has a fixed length.
     """
     mechanism = problem.model.mechanism
     n_u, n_c = problem.drives.shape
@@ -177,8 +181,8 @@ def distribution(
     Among the results for all reserves, the forces farthest from their limits are returned.
 
     Args:
-        balance: Q^T (N, m, n_u).
-        needed: h (N, m, V).
+        balance: Q^T (N, m, n_u), generalized force per actuator force.
+        needed: forces h (N, m, V) that the actuators must balance, one column for each wrench.
         lower, upper: limits (N, n_u).
 
     Source: Cheney and Goldstein 1959, Proximity maps for convex sets (alternating projections).
@@ -213,8 +217,8 @@ def separation(
     the linear program prove it: y^T h is beyond y^T Q^T u for all forces u within the limits.
 
     Args:
-        balance: Q^T (m, n_u).
-        needed: h (m,).
+        balance: Q^T (m, n_u), generalized force per actuator force.
+        needed: forces h (m,) that the actuators must balance.
         lower, upper: limits (n_u,).
     """
     from scipy.optimize import linprog

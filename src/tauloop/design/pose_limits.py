@@ -96,7 +96,8 @@ def pose_inequalities(
         with_drawing: whether drawing ranges count as stops.
         cones: largest angles by end of a rod or by joint, of `cone_candidates`, rad.
     """
-    names, expressions = [], []
+    names = []
+    expressions = []
     motion, at_reference = motions
     for joint in motion.topology.cuts:
         for name, expression in _cut_limits(joint, motion, with_drawing):

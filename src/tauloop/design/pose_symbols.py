@@ -129,6 +129,7 @@ def rotated(q_0: np.ndarray | ca.SX, r: ca.SX) -> ca.SX:
 
 def reference_pose(assembly: Assembly, symbols: PoseSymbols) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of axes and unknowns at the reference pose, where rotations are zero."""
-    topology, q = assembly.topology, assembly.q
+    topology = assembly.topology
+    q = assembly.q
     values = [q[topology.q_of_v[i]] if topology.q_of_v[i] >= 0 else 0.0 for i in symbols.velocities]
     return np.array(values[: len(symbols.axes)]), np.array(values[len(symbols.axes) :])

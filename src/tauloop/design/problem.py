@@ -129,7 +129,9 @@ class PoseProblem(ReprMixin):
 
     def values(self, b: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return psi (N, n), and its Jacobians by y (N, n, n) and by b (N, n, m)."""
-        n, m, count = len(self.unknowns), len(self.axes), len(b)
+        n = len(self.unknowns)
+        m = len(self.axes)
+        count = len(b)
         p = np.broadcast_to(self.nominal, (count, len(self.nominal)))
         psi, by_y, by_b = self.point([b, y, p], count)
         return (
@@ -182,7 +184,8 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     _require_covered(model, needed.tolerances)
     symbols = pose_symbols(assembly)
     parts = _varied_parts(model, needed.tolerances)
-    mechanism, tree = parts.mechanism, parts.topology
+    mechanism = parts.mechanism
+    tree = parts.topology
     p = ca.SX.sym("p", len(parts.nominal))
     values = nominal(mechanism, {name: p[i] for i, name in enumerate(parts.nominal)})
     v = ca.SX.sym("v", tree.n_v)
@@ -282,7 +285,8 @@ def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Me
     They are multiplied by `velocity_scale`, so that they correspond to dimensionless velocities.
     Payloads are omitted, and so is friction except its constant offset.
     """
-    assembly, chosen = model.assembly, list(symbols.velocities)
+    assembly = model.assembly
+    chosen = list(symbols.velocities)
     zero = ca.SX(motion.topology.n_v, 1)
     rest = tree_motion(motion.topology, motion.values, Configuration(symbols.q, {}), zero, zero)
     tau = tree_forces(mechanism, rest, Entries(model.parameters, ca.SX(ca.DM(model.pi))))

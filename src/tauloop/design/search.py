@@ -274,7 +274,7 @@ def _step(
     _update_measures(state.measures, enclosure, proved)
     if proved.all():
         return
-    if is_first and not enclosure.closed[0]:
+    if is_first and not enclosure.has_unique_solution[0]:
         _put(state, domain, _first_boxes(state.tree, domain, batch, enclosure))
         return
     state.counterexample, state.worst = violation(
@@ -326,7 +326,8 @@ def _outcome(
     state: _BoxSearchState, problem: PoseProblem, domain: Domain, path: FollowedPath, started: float
 ) -> BoxSearch:
     """Return the outcome of a search."""
-    pending, proved = state.pending, state.proved
+    pending = state.pending
+    proved = state.proved
     measures = dict(state.measures)
     for column, name in enumerate(MEASURES):
         if name in measures and (len(pending.number) or not path.is_complete):
@@ -390,7 +391,9 @@ def _divided(
         scale = np.maximum(np.abs(claim.middle), 1e-12)
         with np.errstate(over="ignore"):
             relative = np.nan_to_num(predicted_margin / scale, nan=0.0)[which]
-        priority = np.minimum(priority, np.where(enclosure.closed[which], relative, 0.0))
+        priority = np.minimum(
+            priority, np.where(enclosure.has_unique_solution[which], relative, 0.0)
+        )
     least = _proved_measures(enclosure, which)
     return _Pending(
         numbers,
@@ -407,7 +410,9 @@ def _proved_measures(enclosure: Enclosure, which: np.ndarray) -> np.ndarray:
     least = np.zeros((len(which), len(MEASURES)))
     for claim in enclosure.claims:
         if claim.measure is not None:
-            values = np.where(enclosure.closed, np.nan_to_num(claim.measure, nan=0.0), 0.0)
+            values = np.where(
+                enclosure.has_unique_solution, np.nan_to_num(claim.measure, nan=0.0), 0.0
+            )
             least[:, MEASURES.index(claim.name)] = values[which]
     return least
 
@@ -452,9 +457,11 @@ def _unconnected(
     missing = int((~is_within(merged, center, at_center)).sum())
     if not tree.parents:
         return missing
-    parents, faces = np.concatenate(tree.parents), np.concatenate(tree.faces)
+    parents = np.concatenate(tree.parents)
+    faces = np.concatenate(tree.faces)
     inside = ~is_outside_cylinder(faces, domain.round)
-    parents, faces = parents[inside], faces[inside]
+    parents = parents[inside]
+    faces = faces[inside]
     lower = leaves.at(leaves.child[parents], faces)
     upper = leaves.at(leaves.child[parents] + leaves.step[parents], faces)
     b = domain.poses(faces)
@@ -524,8 +531,8 @@ def merged_enclosure(parts: list[Enclosure], masks: list[np.ndarray]) -> Enclosu
     return Enclosure(
         boxes=boxes,
         sensitivity=joined([part.sensitivity for part in parts]),
-        unique=joined([part.unique for part in parts]),
+        uniqueness_radius=joined([part.uniqueness_radius for part in parts]),
         remainder=joined([part.remainder for part in parts]),
-        closed=joined([part.closed for part in parts]),
+        has_unique_solution=joined([part.has_unique_solution for part in parts]),
         influence=joined([part.influence for part in parts]),
     )

@@ -42,7 +42,8 @@ def dependent_velocities(K: Matrix, m: int) -> tuple[Matrix, np.ndarray]:
     if total == m:
         none = np.zeros((*K.rows.shape[:2], 0, m))
         return matrix(none), np.ones(K.rows.shape[1], dtype=bool)
-    others, dependent = K.chosen_columns(range(m)), K.chosen_columns(range(m, total))
+    others = K.chosen_columns(range(m))
+    dependent = K.chosen_columns(range(m, total))
     C = inverses(dependent.center)
     S, valid = inverse_product(numeric_product(C, dependent), numeric_product(-C, others))
     return S, valid & np.isfinite(C).all(axis=(1, 2))

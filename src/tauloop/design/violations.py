@@ -59,19 +59,20 @@ def violation(
     least = np.inf
     boxes = enclosure.boxes
     for claim in enclosure.claims:
-        is_open = chosen & enclosure.closed & ~claim.proved
+        is_open = chosen & enclosure.has_unique_solution & ~claim.proved
         if not is_open.any():
             continue
         lower = np.where(is_open, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
         if worst is None or lower.min() < least:
-            worst, least = claim.name, float(lower.min())
+            worst = claim.name
+            least = float(lower.min())
         margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
         for which in np.argsort(margin)[:MAX_TRIALS]:
             if margin[which] < 0.0 or claim.middle[which] < 0.0:
                 vertex = -np.sign(claim.slopes[which])
                 poses.append(boxes.middle[which] + boxes.generators[which] @ vertex)
                 starts.append(predicted(enclosure, np.array([which]), poses[-1][None])[0])
-    open_boxes = np.flatnonzero(chosen & ~enclosure.closed)[:MAX_TRIALS]
+    open_boxes = np.flatnonzero(chosen & ~enclosure.has_unique_solution)[:MAX_TRIALS]
     if len(open_boxes):
         worst = "loops"
         poses += list(boxes.middle[open_boxes])
@@ -88,7 +89,7 @@ def first_violation(
 ) -> Counterexample | None:
     """Return the first pose that violates a claim on the reference's assembly mode."""
     for claim in trial.claims:
-        for which in np.flatnonzero(claim.refuted & trial.closed):
+        for which in np.flatnonzero(claim.refuted & trial.has_unique_solution):
             pose = trial.boxes.middle[which]
             path_to_pose = follow(problem, path.end, path.last, pose)
             unknowns = trial.boxes.unknowns[which]
@@ -105,7 +106,7 @@ def first_violation(
 
 def out_of_reach(problem: PoseProblem, trial: Enclosure) -> Counterexample | None:
     """Return the first pose that no assembly mode reaches."""
-    for which in np.flatnonzero(~trial.closed)[-MAX_REACH_TRIALS:]:
+    for which in np.flatnonzero(~trial.has_unique_solution)[-MAX_REACH_TRIALS:]:
         counterexample = reach_violation(problem, trial.boxes.middle[which])
         if counterexample is not None:
             return counterexample

@@ -91,7 +91,7 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
     boxes = enclosure.boxes
     candidates: list[tuple[float, int, np.ndarray]] = []
     for claim in enclosure.claims:
-        is_open = chosen & enclosure.closed & ~claim.proved
+        is_open = chosen & enclosure.has_unique_solution & ~claim.proved
         if not is_open.any():
             continue
         margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
@@ -101,7 +101,7 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
         pose = boxes.middle[which] + boxes.generators[which] @ vertex
         if np.isfinite(pose).all():
             candidates.append((relative, which, pose))
-    for which in np.flatnonzero(chosen & ~enclosure.closed)[:MAX_OPEN_BOXES]:
+    for which in np.flatnonzero(chosen & ~enclosure.has_unique_solution)[:MAX_OPEN_BOXES]:
         candidates.append((0.0, int(which), boxes.middle[which]))
     candidates.sort(key=lambda candidate: candidate[0])
     candidates = candidates[:MAX_TRIED_POSES]
@@ -113,7 +113,7 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
 
 def _verified(machine: PoseProblem, domain: Domain, trial: Enclosure) -> Counterexample | None:
     """Return the first pose at which this machine violates a requirement."""
-    is_refuted = any((claim.refuted & trial.closed).any() for claim in trial.claims)
+    is_refuted = any((claim.refuted & trial.has_unique_solution).any() for claim in trial.claims)
     if is_refuted:
         path = follow(machine, *machine.reference, domain.center)
         if path.is_complete:
@@ -140,13 +140,15 @@ def _vertex_machines(
             changes[claim.name].append(margins.get(claim.name, missing) - claim.middle)
     machines: list[tuple[float, np.ndarray]] = []
     for claim in trial.claims:
-        machines += _worst_vertex(problem, claim, np.array(changes[claim.name]), trial.closed)
+        machines += _worst_vertex(
+            problem, claim, np.array(changes[claim.name]), trial.has_unique_solution
+        )
     machines.sort(key=lambda candidate: candidate[0])
     return [machine_of(problem, parameters) for _, parameters in machines[:MAX_VERTEX_MACHINES]]
 
 
 def _worst_vertex(
-    problem: PoseProblem, claim: Claim, changes: np.ndarray, closed: np.ndarray
+    problem: PoseProblem, claim: Claim, changes: np.ndarray, has_unique_solution: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
     """Return the smallest predicted margin and the parameters of its vertex; [] if not negative.
 
@@ -154,10 +156,12 @@ def _worst_vertex(
         problem: functions of the machine.
         claim: the requirement at N poses, for the nominal machine.
         changes: changes of its margin due to the deviation of each parameter (n_p, N).
-        closed: whether the loops of the nominal machine are closed (N,).
+        has_unique_solution: whether the loops of the nominal machine are closed (N,).
     """
     predicted_margin = claim.middle - np.abs(changes).sum(axis=0)
-    predicted_margin = np.where(closed, np.nan_to_num(predicted_margin, nan=np.inf), np.inf)
+    predicted_margin = np.where(
+        has_unique_solution, np.nan_to_num(predicted_margin, nan=np.inf), np.inf
+    )
     which = int(np.argmin(predicted_margin))
     if not predicted_margin[which] < 0.0:
         return []
@@ -171,7 +175,7 @@ def _beyond_reach(
 ) -> Counterexample | None:
     """Return a pose that a machine within the tolerances does not reach in any assembly mode."""
     boxes = enclosure.boxes
-    for which in np.flatnonzero(chosen & ~enclosure.closed)[-MAX_OPEN_BOXES:]:
+    for which in np.flatnonzero(chosen & ~enclosure.has_unique_solution)[-MAX_OPEN_BOXES:]:
         outward = np.sign(boxes.middle[which] - domain.center)
         to_vertex = boxes.generators[which] @ np.sign(outward @ boxes.generators[which])
         pose = domain.nearest((boxes.middle[which] + to_vertex)[None])[0]

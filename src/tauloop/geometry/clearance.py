@@ -65,18 +65,21 @@ def rod_clearance(model: Model) -> RodClearance:
 
 
 def segment_distances(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """Return the shortest distances (...) between segments ab and cd, arrays (..., 3)."""
-    first, second = segment_closest(a, b, c, d)
+    """Return the shortest distances between segments ab and cd, shape (...).
+
+    The ends a, b, c and d have the shape (..., 3).
+    """
+    first, second = closest_points(a, b, c, d)
     return np.asarray(np.linalg.norm(first - second, axis=-1))
 
 
-def segment_closest(
+def closest_points(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest points (..., 3) of segments ab and cd, arrays (..., 3).
+    """Return the closest points (..., 3) of segments ab and cd, with ends of the shape (..., 3).
 
-    The unconstrained minimum of |a + s u - c - t w|^2 is clamped to the segments, one parameter
-    after the other.
+    The unconstrained minimum of |a + s u - c - t w|^2, with u = b - a and w = d - c, is clamped to
+    the segments, one parameter after the other.
 
     Source: Ericson, Real-Time Collision Detection, section 5.1.9.
     """

@@ -97,7 +97,8 @@ def _radius(mechanism: Mechanism, geometry: MachineGeometry) -> float:
 
 def _center_lines(geometry: MachineGeometry) -> tuple[list[str], np.ndarray]:
     """Return names and center lines (n, 2, 3) of moving bodies and rods in the base frame."""
-    names, ends = [], [np.zeros((0, 2, 3))]
+    names = []
+    ends = [np.zeros((0, 2, 3))]
     for body in geometry.shape.bodies:
         if body.name != BASE:
             points = geometry.points(body.name)[0]
@@ -164,7 +165,8 @@ def _shifts(
 
 def _fixed_group(name: str, fixed: list[set[str]]) -> set[str]:
     """Return a body and all bodies that are fixed to it, from pairs of fixed bodies."""
-    group, previous = {name}, set[str]()
+    group = {name}
+    previous = set[str]()
     while group != previous:
         previous = set(group)
         group.update(*(pair for pair in fixed if pair & group))
@@ -278,7 +280,8 @@ class _Design:
     def _tool(self) -> Iterator[Solid]:
         """Yield the tool's tip and a bar from the platform to the tip."""
         shape = self.geometry.shape
-        body, tip = shape.platform, shape.tool.position
+        body = shape.platform
+        tip = shape.tool.position
         platform = shape.bodies[shape.index[body]]
         arcs = list(_joined_lines(platform.arcs))
         if arcs:
@@ -295,7 +298,8 @@ class _Design:
 
     def _rod(self, segment: Segment) -> Iterator[Solid]:
         """Yield the solids of a rod, with balls at its ends."""
-        rod, r = self.mechanism.rod(segment.name), self.radius
+        rod = self.mechanism.rod(segment.name)
+        r = self.radius
         i = [s.name for s in self.geometry.shape.segments].index(segment.name)
         length = float(np.linalg.norm(np.diff(self.geometry.segments[0, i], axis=0)))
         if rod.tension is not None:
@@ -319,10 +323,12 @@ class _Design:
 
     def _parallelogram(self, segment: Segment, length: float) -> Iterator[Solid]:
         """Yield the two bars of a parallelogram, and the bars that connect their ends."""
-        r, name = self.radius, segment.name
+        r = self.radius
+        name = segment.name
         half_width = 0.5 * PARALLELOGRAM_WIDTH * length
         for x in (-half_width, half_width):
-            size, center = (ROD_RADIUS * r, length), np.array([x, 0.0, 0.5 * length])
+            size = (ROD_RADIUS * r, length)
+            center = np.array([x, 0.0, 0.5 * length])
             yield solid_at(name, "cylinder", size, center, np.eye(3), "rod")
             for z in (0.0, length):
                 ball_radius = BALL_RADIUS * ROD_RADIUS * r * 1.3
@@ -367,7 +373,9 @@ class _Design:
 
     def _joint(self, joint: Joint) -> Iterator[Solid]:
         """Yield the solids of a joint."""
-        r, parent, child = self.radius, joint.parent, joint.child
+        r = self.radius
+        parent = joint.parent
+        child = joint.child
         if joint.kind == "revolute":
             origin, axis = _axis(self.mechanism, parent, joint.axes[0])
             size = (HOUSING_RADIUS * r, 3.4 * r)

@@ -250,7 +250,8 @@ def machine_shape(model: Model) -> MachineShape:
 
 def _shape(loops: Loops) -> MachineShape:
     """Build the shape of a machine; see `machine_shape`."""
-    mechanism, values = loops.mechanism, nominal(loops.mechanism)
+    mechanism = loops.mechanism
+    values = nominal(loops.mechanism)
     motion = symbolic_motion(loops.topology, values, is_moving=False)
     names = [body.name for body in mechanism.bodies if body.name != BASE]
     columns = [ca.vertcat(ca.vec(motion.bodies[name].R), motion.bodies[name].p) for name in names]
@@ -346,7 +347,8 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
                 joint = joints[coordinate]
                 letter, turns, frame = _axis(joint, joint.velocity_names.index(coordinate))
                 pose = placement_pose(mechanism, frame)
-                origin, direction = pose.position, pose.rotation[:, "xyz".index(letter)]
+                origin = pose.position
+                direction = pose.rotation[:, "xyz".index(letter)]
                 yield DriveAxis(
                     name=actuator.name,
                     turns=turns,

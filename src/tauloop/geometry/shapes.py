@@ -76,7 +76,8 @@ def tube(line: np.ndarray, radius: float) -> Mesh:
         upper = np.column_stack([vertex, neighbor + count, vertex + count])
         faces += [lower + ring, upper + ring]
     # the centers of both ends are the last two vertices
-    start_center, end_center = len(line) * count, len(line) * count + 1
+    start_center = len(line) * count
+    end_center = len(line) * count + 1
     start_cap = np.column_stack([np.full(count, start_center), neighbor, vertex])
     end_cap = np.column_stack(
         [np.full(count, end_center), vertex + last_ring, neighbor + last_ring]

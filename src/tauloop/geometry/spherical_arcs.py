@@ -94,7 +94,8 @@ def _spherical_body(
         lines: point, direction and connected body of each axis.
         radii: radii of the arcs of spherical bodies, by name, m.
     """
-    radius, center = radii[name], lines[0][0]
+    radius = radii[name]
+    center = lines[0][0]
     ends = np.array([point + radius * direction for point, direction, _ in lines])
     distinct = []
     for i, end in enumerate(ends):

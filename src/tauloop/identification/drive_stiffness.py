@@ -432,6 +432,6 @@ def _diagnostics(drive: DriveEstimate) -> Iterator[Diagnostic]:
         f"{name}: error of the force on held-out data, relative to the force",
         max(item.relative_error_percent for item in held_out) / 100.0,
         at_most=MAX_HELD_OUT_ERROR,
-        advice="check that motor and load positions are not swapped, the sign of the force, and delays "
-        "between the channels",
+        advice="check the sign of the force, delays between the channels, and whether motor and load "
+        "positions are swapped",
     )

@@ -1,4 +1,4 @@
-"""Options of `identify`: preparation of logs, known terms, estimation, and additional results.
+"""Options of `identify`: preparation of logs, known parameters, estimation, additional results.
 
 Every class checks its fields when it is created. Quantities are numbers in SI units, or texts with
 a unit.
@@ -48,12 +48,14 @@ else:
         in_words = "a path, an xarray.Dataset, Signals or a MeasuredLog"
 
 
-#: Names of estimators. The module `chosen` creates them, because some need other options or the
-#: logs.
+#: Names of estimators. `tauloop.identification.chosen` creates the estimators, because some of them
+#: need other options or the logs.
 ESTIMATORS = Registry(
     "tauloop.estimators", Estimator, dict.fromkeys(("ols", "wls", "irls", "tls", "iv"))
 )
-PARAMETERS = ("standard", "file")
+#: Choices of `IdentificationOptions.unknowns`.
+UNKNOWNS = ("standard", "file")
+#: Choices of `IdentificationOptions.errors`.
 ERRORS = ("independent", "autocorrelated", "decimated", "blocks", "logs")
 #: Fields of `PreparationOptions` that override the fields of the same name in a log's own
 #: preparation.
@@ -63,13 +65,13 @@ OVERRIDING_FIELDS = ("cutoff", "order", "standstill", "trim", "decimation")
 def _values_by_name(
     where: str, example: str, metavar: str, *, bare: bool = False, flag: str | None = None
 ) -> Any:
-    """Return a field of values by name, for which the command line may repeat the option.
+    """Return an option that maps names to values and may be repeated on the command line.
 
     Args:
         where, example: name of the field, and an example for messages.
         metavar: placeholder of the value in the command's help.
         bare: whether a name without a value is allowed.
-        flag: option of the command line, if its name differs from that of the field.
+        flag: name of the option on the command line, if it differs from that of the field.
     """
     read = pairs_reader(where, example, bare=bare)
     return option(factory=dict, read=read, repeated=True, metavar=metavar, flag=flag)
@@ -107,9 +109,9 @@ class PreparationOptions(Options):
         standstill: fraction of an actuator's largest speed below which it counts as at rest.
         trim: number of samples removed at each end.
         decimation: keep every n-th sample after a zero-phase filter.
-        scan_cutoffs: cutoffs to try, Hz, such as 20,50,100. The result shows the errors of each,
-            the spread of the parameters, and the choice, first for all channels together and then
-            for each channel.
+        scan_cutoffs: cutoffs to try, Hz, such as 20,50,100. The result shows the validation error
+            of each cutoff, the spread of the parameters over the cutoffs, and the chosen cutoff,
+            first for all channels together and then for each channel.
         scan_orders: orders to try with these cutoffs.
         scan_standstills: standstill fractions to try with these cutoffs, such as 1e-6,1e-3.
         period: period of the motion, such as 10s. Logs are averaged over the periods, forces are
@@ -117,12 +119,12 @@ class PreparationOptions(Options):
             given too.
         max_frequency: highest frequency of a periodic motion, Hz.
         hold: channels or axes that are held and not in the logs, such as 'motor_4=30 deg'; without
-            a value, they have their position in the reference pose.
-        fill_gaps: maximum number of missing samples in a row that are interpolated; the result
-            reports their number.
-        resample: resample logs with uneven time stamps at even times. The high-frequency part
-            of the positions decides whether the stamps are the sampling times, or are late while
-            the sampling is uniform.
+            a value, at the position of the reference pose.
+        fill_gaps: maximum number of consecutive missing samples that are interpolated; the result
+            reports the number of interpolated samples.
+        resample: resample logs with nonuniform time stamps to uniform sampling. The high-frequency
+            part of the positions decides whether the sampling itself is nonuniform, or only the
+            time stamps are delayed (jitter).
 
     Examples:
         >>> import tauloop as tl
@@ -151,9 +153,11 @@ class PreparationOptions(Options):
             problems.add("scan_standstills", "is given without scan_cutoffs", "add scan_cutoffs")
         if (self.period is None) != (self.max_frequency is None):
             problems.add("period", "only one of period and max_frequency is given", "give both")
-        names = {"velocity": "velocity_source"}
+        option_names = {"velocity": "velocity_source"}
         filter_options = [
-            names.get(name, name) for name in self.stated if name not in ("trim", "standstill")
+            option_names.get(name, name)
+            for name in self.stated
+            if name not in ("trim", "standstill")
         ]
         if self.scan_cutoffs:
             filter_options.append("scan_cutoffs")
@@ -174,11 +178,11 @@ class PreparationOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermOptions(Options):
-    """Known terms of the forces, and terms in addition to those of the machine file.
+    """Known parameters, and force terms in addition to those of the machine file.
 
     Attributes:
-        known: parameters that are known, such as 'tip_mass=0.3 kg', in SI units if no unit is
-            given; the rest length of a spring as 'slide.rest=0.1 m'.
+        known: parameters that are known, such as 'tip_mass=0.3 kg' or, for the rest length of a
+            spring, 'slide.rest=0.1 m'; in SI units if no unit is given.
         payload_body: LOG=BODY: in this log the body carries an unknown payload (payload.m,
             payload.mcx ...).
         asymmetric: joint, rod or motor whose friction is different in the two directions.
@@ -233,32 +237,32 @@ class IdentificationOptions(Options):
         output: forces that are measured: of the actuators, or of the joints (after the
             transmission).
         estimator: method of the fit: least squares (ols), least squares weighted for each actuator
-            by its residuals (wls), robust against outliers (Huber, irls), for errors of the
-            regressor (tls, see column_error), or with the commanded motion as instrumental
-            variables (iv).
+            by its residuals (wls), robust least squares against outliers (Huber, irls),
+            total least squares for noise in the regressor (tls, see column_error), or with the
+            commanded motion as instrumental variables (iv).
         column_error: relative error of the regressor's columns for tls.
         commanded: recording of the commanded positions for iv, with the same samples as the log;
             one for each log.
-        disconnected: run of the same motion with the structure disconnected, for the two-run
-            method; one for each log. Its forces, which are only those of the actuators, are
-            subtracted. The machine file must then describe the structure alone: driven bodies
-            without mass, and drives without inertia and friction.
+        disconnected: run of the same motion with the structure disconnected; one for each log. The
+            forces of this run, which are only those of the actuators, are subtracted from the
+            forces of the log (two-run method). The machine file must then describe the structure
+            alone: driven bodies without mass, and drives without inertia and friction.
         errors: error model of the standard deviations: independent errors, autocorrelated errors
             (as estimated from the residuals), decimated errors (white before the decimation), or
             errors with any correlation within blocks of each log or within whole logs. The last two
             include model errors.
-        compare_logs: also fit each of several logs separately, and report the parameters that
-            differ by more than their standard deviations, and standard deviations that include this
-            model error.
+        compare_logs: also fit each of several logs separately. Report parameters whose estimates
+            differ significantly between the logs, and standard deviations that include the scatter
+            between the logs.
         essential: remove base parameters one by one until the standard deviation of each remaining
-            one is at most this fraction of its value, such as 0.3.
+            parameter is at most this fraction of its value, such as 0.3.
         regroup: also report the base parameters as formulas in link parameters and lengths, as
             `model base-parameters` does.
         consistent: also fit all standard parameters within physical limits, close to those of the
             machine file.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
         preparation: options of the preparation of the logs.
-        terms: known terms, and terms in addition to those of the machine file.
+        terms: known parameters, and force terms in addition to those of the machine file.
 
     Examples:
         >>> import tauloop as tl
@@ -269,7 +273,7 @@ class IdentificationOptions(Options):
     data: Path | None = None
     validation: LogSource | None = option(None, read=Path, metavar="LOG")
     hold_out: float = option(0.3, least=0.0, most=0.9)
-    unknowns: str = option("standard", choices=PARAMETERS)
+    unknowns: str = option("standard", choices=UNKNOWNS)
     output: str = option("actuators", choices=OUTPUTS)
     estimator: str | Estimator = option("wls", choices=ESTIMATORS)
     column_error: float = 0.01
@@ -346,8 +350,8 @@ def texts_of(options: Any) -> dict[str, Any]:
                 texts[item.name] = plain(value)
             except ValueError:
                 what = (
-                    f"an object of type {type(value).__name__} cannot be written as text, but worker "
-                    "processes and folded logs read options from text"
+                    f"an object of type {type(value).__name__} cannot be written as text, as "
+                    "worker processes and logs processed in chunks (--folded) require"
                 )
                 remedy = "give a name, a number or a path"
                 raise InputError.of(item.name, what, remedy) from None

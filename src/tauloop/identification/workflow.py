@@ -26,7 +26,7 @@ from tauloop.identification.estimation.fitting import fit_regression
 from tauloop.identification.estimation.log_comparison import LogComparison, compare_logs
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.faults.missing_laws import MissingLaw
-from tauloop.identification.faults.recording.position_unit import naming_units
+from tauloop.identification.faults.recording.position_unit import with_unit_problems
 from tauloop.identification.faults.search import (
     FitFaults,
     SearchMotion,
@@ -207,7 +207,7 @@ def identify(
     measured = measured_logs([*sources, *validation], options, log_repairs)
     require_logs(options.terms.payload_body, [log.name for log in measured])
     stages.done()
-    with naming_units(model, [log.log for log in measured]):
+    with with_unit_problems(model, [log.log for log in measured]):
         prepared = prepare_logs(model, measured, options, ties, len(sources))
         del measured
         stages.done()

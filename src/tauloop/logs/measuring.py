@@ -1,4 +1,4 @@
-"""Sensor models (encoder steps and noise) for logs of simulated machines."""
+"""Sensor models (encoder quantization and force noise) for logs of simulated machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sensors(NamedFields, ReprMixin):
     """Accuracy of the sensors of a machine's actuators.
 
     Attributes:
-        resolution: encoder step of each position (n,), m or rad; zero for a perfect encoder.
+        resolution: encoder resolution of each position (n,), m or rad; zero for no quantization.
         force_noise: standard deviation of each force (n,), N or N m.
 
     Examples:
@@ -46,10 +46,10 @@ def measure(
     sensors: Sensors,
     rng: np.random.Generator,
 ) -> xr.Dataset:
-    """Return a simulated log with encoder steps and force noise.
+    """Return a simulated log with encoder quantization and force noise.
 
     Args:
-        time: stamps (N,), s.
+        time: time stamps (N,) of the samples, s.
         position: true positions (N, n), m or rad.
         force: true forces (N, n), N or N m.
         names: names of the actuators.

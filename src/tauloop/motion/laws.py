@@ -37,7 +37,10 @@ class LawSample(NamedFields, ReprMixin):
 
 
 class Law(ABC):
-    """A symmetric motion law: s(1 - x) = 1 - s(x)."""
+    """A symmetric motion law s(x), with s(1 - x) = 1 - s(x).
+
+    The progress s along the path is a function of the normalized time x, both from 0 to 1.
+    """
 
     @abstractmethod
     def at(self, x: np.ndarray) -> LawSample:
@@ -73,7 +76,8 @@ class Parabolic(Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        accelerates, remaining = x < 0.5, 1.0 - x
+        accelerates = x < 0.5
+        remaining = 1.0 - x
         return LawSample(
             s=np.where(accelerates, 2 * x**2, 1 - 2 * remaining**2),
             derivative=np.where(accelerates, 4 * x, 4 * remaining),
@@ -116,7 +120,7 @@ POLYNOMIAL_4567 = PolynomialLaw((0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0))
 
 @dataclass(frozen=True, slots=True)
 class Trapezoidal(Options, Law):
-    """Constant acceleration, constant speed, constant deceleration.
+    """Trapezoidal speed: constant acceleration, constant speed, constant deceleration.
 
     Attributes:
         ramp: fraction of the time for each of the two ramps, above 0 and at most 1/2; with 1/2 the
@@ -132,7 +136,8 @@ class Trapezoidal(Options, Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        speed, remaining = 1.0 / (1.0 - self.ramp), 1.0 - x
+        speed = 1.0 / (1.0 - self.ramp)
+        remaining = 1.0 - x
         acceleration = speed / self.ramp
         ramps = [x < self.ramp, x >= 1.0 - self.ramp]
         return LawSample(

@@ -279,7 +279,8 @@ def plan_stroke(machine: MachineSource, options: StrokeOptions) -> PlannedMotion
     """
     model = modeled(machine)
     trajectory = planned(model, options)
-    stroke, law = trajectory.stroke, trajectory.law
+    stroke = trajectory.stroke
+    law = trajectory.law
     rate = 1.0 / trajectory.duration
     return PlannedMotion(
         diagnostics=(diagnostic("worst condition number along the path", stroke.condition),),
@@ -343,7 +344,9 @@ def _path(
     functions: Motion, base: np.ndarray, options: StrokeOptions
 ) -> tuple[tuple[str, ...], Curve | None, np.ndarray]:
     """Return the names of the moving coordinates, their path, and the positions at the start."""
-    port, shape, via = functions.ports.position, options.shape, options.via
+    port = functions.ports.position
+    shape = options.shape
+    via = options.via
     if options.points is not None:
         log = read_log(options.points)
         names = tuple(name for name in port.columns if name in channels(log, "position"))

@@ -1,4 +1,4 @@
-"""A sampled motion."""
+"""A motion sampled in time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SampledMotion(ReprMixin):
 
     @property
     def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The three arrays, in the order in which functions of a motion take them."""
+        """Positions, velocities and accelerations, as arguments of functions of a motion."""
         return self.position, self.velocity, self.acceleration
 
     def part(self, samples: slice | np.ndarray) -> SampledMotion:

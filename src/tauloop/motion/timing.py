@@ -23,7 +23,7 @@ class Timing(Options, ABC):
         """Return the duration of the stroke in one direction, s.
 
         Args:
-            stroke: the path in the machine.
+            stroke: the path of the machine's coordinates.
             law: the motion law.
             returns: whether the motion also runs backward, which limits of forces must allow.
         """
@@ -44,8 +44,8 @@ class Seconds(Timing):
 class PeakSpeed(Timing):
     """A prescribed peak speed, m/s, or rad/s for a motion that only rotates.
 
-    It is the speed of the tool for a path of the platform, and the speed of the fastest actuator for
-    a path of the actuators.
+    The peak speed is the speed of the tool for a path of the platform, and the speed of the fastest
+    actuator for a path of the actuators.
     """
 
     speed: float = option(above=0.0, below=np.inf)
@@ -59,8 +59,8 @@ class PeakSpeed(Timing):
 class PeakAcceleration(Timing):
     """A prescribed peak acceleration, m/s^2, or rad/s^2 for a motion that only rotates.
 
-    It is the acceleration of the tool for a path of the platform, and the largest acceleration of an
-    actuator for a path of the actuators.
+    The peak acceleration is the acceleration of the tool for a path of the platform, and the
+    largest acceleration of an actuator for a path of the actuators.
     """
 
     acceleration: float = option(above=0.0, below=np.inf)
@@ -90,20 +90,21 @@ class MachineLimits(Timing):
 def peak(stroke: Stroke, law: Law, kind: str, rate: float = 1.0) -> float:
     """Return the largest velocity or acceleration of a stroke with a duration of 1 / rate.
 
-    For a path of the platform, it is the Euclidean norm of the translational components, or of all
-    components for a motion that only rotates. For a path of the actuators, it is the largest
-    absolute value of an actuator.
+    For a path of the platform, the result is the largest Euclidean norm of the translational
+    components, or of all components for a motion that only rotates. For a path of the actuators,
+    the result is the largest absolute value of an actuator.
 
     Args:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         law: the motion law.
         kind: "velocity" or "acceleration".
-        rate: normalized time per second.
+        rate: normalized time per second, 1/s; the inverse of the duration.
     """
     units = stroke.functions.ports.velocity.units
     x = sample_times(stroke, law)
 
     def magnitude(times: np.ndarray) -> np.ndarray:
+        """Return the magnitudes (N,) at normalized times (N,)."""
         values = getattr(stroke.motion(law.at(times), rate, times), kind)
         if stroke.functions.ports.entry is ACTUATORS:
             return np.asarray(np.abs(values).max(axis=1))

@@ -1,4 +1,8 @@
-"""Trajectories: a stroke, a motion law and a duration, sampled for dynamics and control."""
+"""Trajectories: a path (`Stroke`), a motion law and a duration, sampled for dynamics and control.
+
+A motion law (time scaling) gives the fraction of the path as a function of the fraction of the
+duration.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ from tauloop.motion.sampled import SampledMotion
 from tauloop.motion.strokes.stroke import Stroke
 from tauloop.motion.timing import Timing
 
-#: Fraction of a sample period beyond a whole number of sample periods that counts as rounding.
+#: If the duration exceeds a whole number of sample periods by at most this fraction of a period,
+#: the excess is a rounding error.
 SAMPLE_TOLERANCE = 1e-9
 #: Number of times at which a trajectory is tabulated and plotted.
 TABLE_SAMPLES = 501
@@ -46,10 +51,10 @@ class PeakForce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(Tabular):
-    """A stroke from rest to rest, optionally with its return along the same path.
+    """A motion along a stroke from rest to rest, optionally with its return along the same path.
 
     Attributes:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         law: the motion law of each direction.
         duration: duration of one direction, s.
         returns: whether the stroke returns to its start.
@@ -79,9 +84,13 @@ class Trajectory(Tabular):
         yield from columns("force", *self.stroke.model.output_ports("actuators"), self.forces(time))
 
     def places(self, time: np.ndarray) -> np.ndarray:
-        """Return the parameters of the path (N,) at times (N,), s, limited to the path's ends."""
+        """Return the path parameters (N,), 0 at the start and 1 at the end, at times (N,), s.
+
+        Before its start and after its end, the motion is at an end of the path.
+        """
         x = time / self.duration
-        return self.law.at(np.clip(np.where((x > 1.0) & self.returns, 2.0 - x, x), 0.0, 1.0)).s
+        is_return = (x > 1.0) & self.returns
+        return self.law.at(np.clip(np.where(is_return, 2.0 - x, x), 0.0, 1.0)).s
 
     def states(self, time: np.ndarray) -> State:
         """Return all coordinates, velocities and accelerations at times (N,), s.
@@ -89,7 +98,8 @@ class Trajectory(Tabular):
         Raises:
             PoseError: a pose is singular.
         """
-        motion, start = self.at(time), self.stroke.start(self.places(time))
+        motion = self.at(time)
+        start = self.stroke.start(self.places(time))
         return self.stroke.functions.kinematics(*motion.states, start=start)
 
     def at(self, time: np.ndarray) -> SampledMotion:
@@ -132,8 +142,11 @@ class Trajectory(Tabular):
             PoseError: a pose is singular.
         """
         model = self.stroke.model
-        x = sample_times(self.stroke, self.law)
-        time = np.concatenate([x, 2.0 - x[-2::-1]] if self.returns else [x]) * self.duration
+        normalized_times = sample_times(self.stroke, self.law)
+        if self.returns:
+            mirrored = 2.0 - normalized_times[:-1][::-1]
+            normalized_times = np.concatenate([normalized_times, mirrored])
+        time = normalized_times * self.duration
         forces = self.forces(time)
         names, units = model.output_ports("actuators")
         peaks = []
@@ -179,7 +192,7 @@ def plan(stroke: Stroke, law: Law, timing: Timing, *, returns: bool = False) -> 
     """Return a trajectory whose duration follows from `timing`.
 
     Args:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         law: the motion law.
         timing: a given duration, a peak speed or acceleration, or the machine's limits.
         returns: whether the stroke returns to its start.

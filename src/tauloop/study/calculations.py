@@ -33,9 +33,9 @@ class ComputedSamples:
     """Results of a calculation for some samples.
 
     Attributes:
-        values: numbers (N,) by name; NaN if a sample has none.
-        problems: problem of each sample; "" for successful samples.
-        whole: complete results as JSON text, by index among the samples; only for requested
+        values: stored numbers (N,) by name; NaN if a sample has no such number.
+        problems: message of the problem of each sample; "" for successful samples.
+        whole: complete results as JSON text, by index among the N samples; only for requested
             samples.
     """
 
@@ -53,7 +53,7 @@ class Calculation(ABC):
 
         Args:
             inputs: arrays (N,) by name.
-            whole: indices of samples whose complete results are stored.
+            whole: indices, among the N samples, of those whose complete results are stored.
 
         Returns:
             Values and problems of the samples.
@@ -66,10 +66,12 @@ class Command:
 
     Attributes:
         location: package, function and options class.
-        units: SI units, by name, of the scalars that the calculation always stores.
-        has_log: whether the second argument is a log or another file of measurements.
-        arguments: names of additional arguments that are given among the options.
-        is_line: whether the first argument is a drive line instead of a machine.
+        units: SI units, by name, of the numbers that the calculation always stores.
+        has_log: whether the second argument of the function is a log or another file of
+            measurements.
+        arguments: names of additional arguments of the function, which a study gives among the
+            options.
+        is_line: whether the first argument of the function is a drive line instead of a machine.
         shares_model: whether the first argument can be a model, which is then built once for all
             samples of the unchanged machine.
     """
@@ -88,7 +90,7 @@ class Command:
 
     @property
     def option_names(self) -> tuple[str, ...]:
-        """Names allowed in a file, including arguments."""
+        """Names of options allowed in a study file, including arguments."""
         return (*self.arguments, *option_names(self.options))
 
     def current_name(self, option: str) -> str:
@@ -124,9 +126,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "ik": ("pose",),
     "jacobian": ("pose", "actuators"),
 }
-#: Commands that take a model.
+#: Commands whose functions accept a model, which is then built once for all samples.
 MODEL_COMMANDS = (*ARGUMENTS, "fold", "fold-scores", "bootstrap")
-#: Commands that take a drive line.
+#: Commands whose first argument is a drive line instead of a machine.
 DRIVE_LINE_COMMANDS = ("drive", "tune", "fit-plant")
 #: Package, function and options class of the commands, by name.
 COMMAND_LOCATIONS: Mapping[str, tuple[str, str, str]] = {
@@ -172,6 +174,7 @@ COMMAND_LOCATIONS: Mapping[str, tuple[str, str, str]] = {
 
 
 def _command(name: str, location: tuple[str, str, str]) -> Command:
+    """Return a command with its properties from the lists above."""
     return Command(
         location=location,
         units={},
@@ -330,7 +333,7 @@ def scalar(data: Any, path: str) -> float:
     if isinstance(item, bool | int | float):
         return float(item)
     problem = f"is not a number: {item!r:.60}"
-    raise InputError.of(f"keep {path}", problem, "name a number of the result")
+    raise InputError.of(f"keep {path}", problem, "give the path of a number in the result")
 
 
 def _contents(item: Any) -> str:

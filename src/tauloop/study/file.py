@@ -64,9 +64,13 @@ VARIATION = Shape(
     fields=(
         field("normal", _TEXT, "standard deviation of a normal distribution"),
         field("uniform", _TEXT, "half-width of a uniform distribution"),
-        field("about", _TEXT, "mean of the distribution; by default the value of the machine"),
+        field("about", _TEXT, "mean of the distribution; by default the value in the machine file"),
         field("grid", ListOf(item=_TEXT, length=2), "first and last value of a grid"),
-        field("steps", Whole(least=2, most=1_000_000), "number of values of the grid"),
+        field(
+            "steps",
+            Whole(least=2, most=1_000_000),
+            "number of values of the grid, including the first and the last",
+        ),
         field("list", ListOf(item=_TEXT), "list of values"),
         field(
             "numbers",
@@ -93,7 +97,7 @@ COMPUTE = Shape(
 )
 LIMIT = Shape(
     name="limit",
-    doc="Limits between which a sample passes.",
+    doc="Limits within which a sample passes.",
     fields=(field("least", _TEXT, "lower limit"), field("most", _TEXT, "upper limit")),
 )
 STUDY = Shape(
@@ -128,7 +132,7 @@ STUDY = Shape(
         field(
             "whole",
             ListOf(item=Whole(least=0, most=MAX_STUDY_SAMPLES)),
-            "samples whose complete results are stored",
+            "indices of samples whose complete results are stored",
         ),
         field(
             "yield",
@@ -147,15 +151,16 @@ class Study(ReprMixin):
     Attributes:
         machine: name of the machine.
         machine_text: text of the machine file.
-        variations: varied inputs.
-        samples: number of draws for each combination of lists.
+        variations: varied inputs; a grid is stored as the list of its values.
+        samples: number of random draws for each combination of values of grids and lists; the total
+            number of samples is `count`.
         seed: seed of the draws.
         design: "random" or "sobol".
         result: name of the calculation.
         options: options of the calculation, as texts.
         keep: paths of stored numbers of the result, by name; empty to store the numbers that the
             calculation defines.
-        whole: samples whose complete results are stored.
+        whole: indices of samples whose complete results are stored.
         limits: lower and upper limit within which a sample passes, by scalar, SI.
         quantiles: quantiles of the report.
 
@@ -181,7 +186,7 @@ class Study(ReprMixin):
 
     @property
     def drawn(self) -> tuple[VariedInput, ...]:
-        """Variations that are drawn."""
+        """Variations with a random distribution, as opposed to lists and grids."""
         return tuple(item for item in self.variations if item.is_drawn)
 
     @property
@@ -200,7 +205,7 @@ class Study(ReprMixin):
 
     @property
     def count(self) -> int:
-        """Number of samples."""
+        """Total number of samples."""
         if self.design == "sobol":
             return self.samples * (len(self.drawn) + 2)
         return count_of(self.variations, self.samples)
@@ -279,10 +284,8 @@ def loads_study(text: str, file: str = "<text>", folder: Path | None = None) -> 
     mechanism, machine_text = _read_machine(root.get("machine"), folder or Path(), is_line)
     variations = []
     for name, cursor in root.entries_of("vary"):
-        if (
-            mechanism is not None
-            and (variation := _variation(name, cursor, mechanism, folder)) is not None
-        ):
+        variation = None if mechanism is None else _variation(name, cursor, mechanism, folder)
+        if variation is not None:
             variations.append(variation)
     if command is not None:
         compute = content["compute"]
@@ -549,10 +552,13 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
             root.problem(
                 f"there is no sample {number}", f"use numbers from 0 to {count - 1}", "whole"
             )
-    if is_sobol and (lists or not root.has("vary")):
-        not_drawn = ", ".join(lists) or "vary"
+    if is_sobol and not root.has("vary"):
         root.problem(
-            f"Sobol indices need distributions; {not_drawn} has none",
+            "Sobol indices need varied inputs", "add `vary` with normal or uniform distributions"
+        )
+    elif is_sobol and lists:
+        root.problem(
+            f"Sobol indices need normal or uniform distributions, which {', '.join(lists)} lack",
             "use normal or uniform",
             "vary",
         )
@@ -565,11 +571,16 @@ def _check_samples(root: Cursor, content: Mapping[str, Any], variations: list[Va
 
 
 def _limits(cursor: Cursor, unit: str) -> tuple[float, float]:
-    """Return the lower and upper limit; any dimension is allowed for an unknown unit."""
+    """Return the lower and upper limit within which a sample passes, SI.
+
+    If the unit is unknown (""), any dimension is allowed.
+    """
     limits = {"least": -math.inf, "most": math.inf}
-    for key in filter(cursor.word, limits):
+    for key in limits:
+        text = cursor.word(key)
+        if not text:
+            continue
         try:
-            text = str(cursor.word(key))
             if unit:
                 quantity = read_quantity(text, parse_unit(unit).dimension, is_si=True)
             else:
@@ -592,5 +603,5 @@ def _quantile(cursor: Cursor) -> float:
     except ValueError:
         fraction = math.nan
     if not 0.0 <= fraction <= 1.0:
-        cursor.problem("is not a fraction of the samples", "write a number from 0 to 1")
+        cursor.problem("is not a quantile between 0 and 1", "write a number from 0 to 1")
     return fraction

@@ -317,6 +317,7 @@ def _with_mean_timing(
 def _diagnostics(
     folded: FoldedIdentification, refused: Mapping[str, str], faults: Mapping[str, int]
 ) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a fit to folded logs."""
     ratio = None
     if folded.held_out is not None:
         ratio = float(np.max(folded.held_out / np.maximum(folded.training, np.finfo(float).tiny)))

@@ -26,12 +26,12 @@ from tauloop.study.variations import inputs_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarSummary(ReprMixin):
-    """Summary of one scalar over all samples that have it.
+    """Summary of one stored number over all samples in which it is finite.
 
     Attributes:
         name: name of the scalar.
         unit: SI unit, "" if unknown.
-        count: number of samples.
+        count: number of these samples.
         mean: average of the values.
         deviation: standard deviation.
         least: smallest value.
@@ -171,6 +171,7 @@ def summarize(
 def _summary(
     study: Study, name: str, unit: str, values: np.ndarray, sample: np.ndarray
 ) -> ScalarSummary:
+    """Return the summary of a scalar from its finite values (N,) and their sample numbers (N,)."""
     mean = math.fsum(values) / len(values)
     lowest = int(np.argmin(values))
     highest = int(np.argmax(values))

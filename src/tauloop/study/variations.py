@@ -1,8 +1,8 @@
 """Variation of inputs from sample to sample: distributions, grids and lists.
 
 Sample i depends only on the seed and on i. Random numbers between 0 and 1 are drawn in blocks. The
-seed, the index of the input and the number of the block determine the generator of a block, so that
-any sample can be drawn without the previous ones.
+generator of a block depends only on the seed, the index of the input and the number of the block.
+Any sample can therefore be drawn without the previous samples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tauloop.common.shown import ReprMixin
 
 #: Number of samples in a block of random numbers.
 SAMPLES_PER_BLOCK = 1024
-#: Kinds of random variations; all others are lists.
+#: Kinds of random variations; all other kinds are lists.
 DRAWN = ("normal", "uniform")
 
 
@@ -55,7 +55,7 @@ class VariedInput(ReprMixin):
         return self.kind in DRAWN
 
     def transformed(self, u: np.ndarray) -> np.ndarray:
-        """Return values (N,) from quantiles between 0 and 1 (N,)."""
+        """Return the values (N,) of the distribution at cumulative probabilities u (N,)."""
         standardized = ndtri(u) if self.kind == "normal" else 2.0 * u - 1.0
         return np.asarray(self.about + self.spread * standardized)
 
@@ -112,7 +112,8 @@ def inputs_of(
         variations: varied inputs.
         seed: seed of the study.
         first, last: range of samples.
-        design: values between 0 and 1 of all samples (N, drawn) that replace random numbers.
+        design: values between 0 and 1 of all samples, (N, number of random inputs), which replace
+            random numbers.
     """
     inputs: dict[str, np.ndarray] = {}
     lists = [item for item in variations if not item.is_drawn]
@@ -123,11 +124,10 @@ def inputs_of(
     column = 0
     for stream, item in enumerate(variations):
         if item.is_drawn:
-            u = (
-                uniform_numbers(seed, stream, first, last)
-                if design is None
-                else design[first:last, column]
-            )
+            if design is None:
+                u = uniform_numbers(seed, stream, first, last)
+            else:
+                u = design[first:last, column]
             inputs[item.name] = item.transformed(u)
             column += 1
         else:

@@ -191,7 +191,8 @@ def _batches(
             if end < last:
                 missing_ranges.appendleft((end, last))
             running[workers.submit(study, first, end)] = (first, end)
-        for future in workers.done(set(running)) if running else ():
+        finished = workers.done(set(running)) if running else ()
+        for future in finished:
             sample_range = running.pop(future)
             try:
                 batch = future.result()

@@ -31,7 +31,7 @@ from tauloop.model import Model
 MAX_TRIES = 30
 #: Minimum number of poses drawn at once.
 MIN_BATCH = 16
-#: Default distance between the center lines of rods, as a fraction of their mean length.
+#: Default minimum distance between the center lines of rods, as a fraction of their mean length.
 CLEARANCE_FRACTION = 0.02
 #: Step of the search for the range of a platform position without limits, as a fraction of the
 #: characteristic length.
@@ -71,7 +71,7 @@ class Candidates(ReprMixin):
     """Poses that can be measured.
 
     Attributes:
-        columns: names of the platform positions.
+        columns: names (n,) of the platform positions.
         position: platform positions (N, n), SI.
         q: all coordinates (N, n_q).
         encoders: actuator positions (N, n_u), m or rad.
@@ -100,11 +100,11 @@ class Candidates(ReprMixin):
         return len(self)
 
 
-def usual_clearance(model: Model) -> float | None:
+def default_clearance(model: Model) -> float | None:
     """Return the default minimum distance between the center lines of rods, m.
 
     Machine files do not contain the thickness of rods. The thickness of slender rods is about 1/50
-    of their mean length. Half of the smallest distance at the reference pose is always allowed, so
+    of their mean length. The result is at most half the smallest distance at the reference pose, so
     that this pose is not excluded.
 
     Returns:
@@ -149,7 +149,7 @@ def candidate_poses(
     port = model.platform.ports.position
     box = _box(model, limits)
     quaternion = _quaternion(port)
-    clearance = usual_clearance(model) if limits.clearance is None else limits.clearance
+    clearance = default_clearance(model) if limits.clearance is None else limits.clearance
     limits = replace(limits, clearance=clearance or 0.0)
     gap = Gap(model, touching) if touching is not None else None
     halton = qmc.Halton(len(port.columns), rng=rng)
@@ -168,7 +168,7 @@ def candidate_poses(
         positions.append(position[valid])
         coordinates.append(q[valid])
     if accepted < count:
-        reasons = ", ".join(f"{reason} {number}" for reason, number in (+excluded).most_common())
+        reasons = ", ".join(f"{number} ({reason})" for reason, number in (+excluded).most_common())
         what = (
             f"only {accepted} of {tried} poses tried satisfy the limits, but {count} are requested; "
             f"excluded: {reasons}"
@@ -195,14 +195,14 @@ def _quaternion(port: Port) -> tuple[int, ...]:
 
 
 def _box(model: Model, limits: PoseLimits) -> np.ndarray:
-    """Return the lower and upper limit of every platform position (n, 2), SI.
+    """Return the lower and upper limits (n, 2) of the platform positions, SI.
 
     The limits of a quaternion's vector part are those of a rotation vector, rad.
     """
     ports = model.platform.ports
     port = ports.position
-    full = {column.rpartition(".")[2]: column for column in port.columns}
-    ranges = {full.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
+    full_names = {column.rpartition(".")[2]: column for column in port.columns}
+    ranges = {full_names.get(name, name): range_ for name, range_ in (limits.ranges or {}).items()}
     problems = unknown_names(ranges, port.columns, "is not a platform position")
     problems += [
         Problem(where=name, what=f"range {low:g} to {high:g} is empty", remedy="give LOW:HIGH")
@@ -227,7 +227,9 @@ def _box(model: Model, limits: PoseLimits) -> np.ndarray:
             box.append((-limits.max_rotation, limits.max_rotation))
         elif unit in ("1", "rad"):
             # The rotation angle is twice a small component of a quaternion.
-            half_range = limits.max_rotation / 2 if unit == "1" else limits.max_rotation
+            half_range = limits.max_rotation
+            if unit == "1":
+                half_range /= 2
             box.append((reference[i] - half_range, reference[i] + half_range))
         else:
             axis = section_axes(model, (name,), RANGE_STEP * model.assembly.loops.length)[name]
@@ -251,7 +253,7 @@ def _within_limits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all coordinates (N, n_q), and the indices of poses within the limits.
 
-    The other poses are counted by reason.
+    Poses outside the limits are counted in `excluded`, each by the first limit that it exceeds.
     """
     state = model.platform.evaluate(position)
     valid = np.flatnonzero(state.health.is_reached & np.isfinite(state.q).all(axis=1))

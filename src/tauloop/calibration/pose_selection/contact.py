@@ -25,7 +25,7 @@ MIN_GRADIENT = 1e-3
 
 
 class Gap:
-    """The gap between a target and a surface as a function of platform positions."""
+    """The gap between an instrument's target and its surface, from platform positions."""
 
     def __init__(self, model: Model, contact: Instrument) -> None:
         """Build the functions of the gap and its gradient.
@@ -53,10 +53,15 @@ class Gap:
         )
 
     def close(self, position: np.ndarray, box: np.ndarray, excluded: Counter[str]) -> np.ndarray:
-        """Return positions (N, n) moved along the gradient of the gap until the gap is closed.
+        """Return positions that are moved along the gradient of the gap until the gap is closed.
 
-        Newton's method is applied to one equation, with the shortest possible steps. Positions that
-        do not reach the surface or leave the box are excluded and counted.
+        Newton's method is applied to one equation, with the shortest possible steps.
+
+        Args:
+            position: platform positions (N, n), SI.
+            box: lower and upper limits (n, 2) of the positions.
+            excluded: counts, which are increased by the number of positions that do not reach the
+                surface or leave the box; the result does not contain these positions.
         """
         position = position.copy()
         gap = np.full((len(position), 1), np.inf)

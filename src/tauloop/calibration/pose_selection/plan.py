@@ -485,7 +485,7 @@ def _expected_error(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> floa
 def _deviations(J: np.ndarray, chosen: list[int], prior: np.ndarray) -> np.ndarray:
     """Return the standard deviations (n,) of the unknowns in tolerances.
 
-    They are infinite for unknowns that are in an unobservable direction.
+    The deviations are infinite for unknowns that are in an unobservable direction.
     """
     eigenvalues, V = scipy.linalg.eigh(information(J, np.diag(prior), chosen))
     is_unobservable = eigenvalues <= OBSERVABLE_TOLERANCE**2 * eigenvalues[-1]

@@ -1,7 +1,8 @@
 """Optimal selection of measuring poses by exchange.
 
-A set of poses has the information M = P + sum of J_i^T J_i (whitened residuals, parameters in
-tolerances, P from priors). A criterion summarizes the standard deviations that follow from M, in
+A set of poses has the information matrix M = P + sum of J_i^T J_i. The Jacobians J_i of the poses
+refer to whitened residuals and parameters in units of their tolerances; P is the information of the
+priors. A criterion summarizes the standard deviations that follow from M, in
 tolerances. Smaller is better for all three criteria:
 
     D   det(M)^(-1/2m)          geometric mean over the directions (axes of the ellipsoid)
@@ -10,7 +11,8 @@ tolerances. Smaller is better for all three criteria:
 
 The exchange algorithm (Fedorov 1972, in the form of Cook and Nachtsheim 1980) replaces every
 selected pose in turn by the best candidate, until a whole round changes nothing. Removing and
-adding a pose are changes of rank r, so only r x r matrices are needed per candidate: with
+adding a pose are changes of rank r, the number of residuals of a pose, so only r x r matrices are
+needed per candidate: with
 C = (M - J_i^T J_i)^-1,
 
     det(M') = det(C)^-1 det(I + J C J^T),
@@ -43,7 +45,7 @@ from tauloop.common.records import dataclass
 #: The search ends after a round that improves the criterion by less than this fraction.
 MIN_IMPROVEMENT = 1e-4
 #: Fraction of the candidates' mean information that is added while the first poses are chosen, so
-#: that the information is regular.
+#: that the information matrix is regular.
 RIDGE = 1e-6
 #: Directions with singular values below this fraction of the largest are left out unless a prior
 #: determines them. Eigenvalues of the information are squares of singular values.
@@ -65,7 +67,13 @@ class Criterion(ABC):
 
     @abstractmethod
     def best(self, M: np.ndarray, J: np.ndarray, allowed: np.ndarray) -> int:
-        """Return the allowed pose (N,) with the Jacobian (N, r, m) that improves M most."""
+        """Return the index of the pose that improves M most.
+
+        Args:
+            M: information matrix (m, m) without the pose.
+            J: Jacobians (N, r, m) of all poses.
+            allowed: whether each pose (N,) can be chosen.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +271,9 @@ def information(J: np.ndarray, P: np.ndarray, chosen: list[int]) -> np.ndarray:
 def _initial_set(
     J: np.ndarray, P: np.ndarray, count: int, criterion: Criterion, repeated: bool
 ) -> list[int]:
-    """Return an initial set: each pose is the best addition to the poses before it.
+    """Return an initial set, in which each pose is the best addition to the previous poses.
 
-    A small fraction of the information of all candidates makes the information regular.
+    A small fraction of the information of all candidates makes the information matrix regular.
     """
     all_rows = J.reshape(-1, J.shape[2])
     M = P + all_rows.T @ all_rows * (RIDGE / len(J))

@@ -13,7 +13,7 @@ from tauloop.cli.terminal.screen import bar
 def ballbar(
     machine: MachineArgument,
     options: tl.BallbarOptions,
-    side: ImportArguments | None = None,
+    import_arguments: ImportArguments | None = None,
     within_limits: WithinLimitsOption = False,
 ) -> None:
     """Simulate a ballbar test of a machine with drive lines, and compare variants of its drives.
@@ -21,7 +21,7 @@ def ballbar(
     The variants are two motors, one motor, no backlash, and rigid drives. Radial deviations refer
     to the best-fit circle (ISO 230-4). Exit code 1 when a run ends early or is doubtful.
     """
-    model = load_model(machine, side)
+    model = load_model(machine, import_arguments)
     with bar("runs") as progress:
         result = tl.ballbar(model, options, progress=progress)
     finish(result, within_limits=within_limits)

@@ -1,4 +1,4 @@
-"""``tauloop drive step``: step response of a drive line, its criteria and limit cycle."""
+"""``tauloop drive step``: step response of a drive line, its performance and limit cycle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def step(
     figure: Path | None = None,
     control_c: Path | None = None,
 ) -> None:
-    """Simulate the step response of a drive line with its control, and report its criteria.
+    """Simulate the step response of a drive line with its control, and report its performance.
 
     Exit code 1 when the run diverges or is aborted.
     """

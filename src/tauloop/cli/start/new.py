@@ -1,4 +1,4 @@
-"""``tauloop new``: a machine file with your own dimensions, by options or by questions."""
+"""``tauloop new``: a machine file with your own dimensions, from options or interactively."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def new(
             help=f"Template of the machine: {', '.join(TEMPLATES)}; or a machine, YAML, URDF or MJCF file.",
         ),
     ] = None,
-    side: ImportArguments | None = None,
+    import_arguments: ImportArguments | None = None,
     out: Path | None = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write a machine file with your own dimensions, ready for `tauloop view` and `tauloop check`.
 
-    In a terminal, the command asks for the dimensions that --set does not give; otherwise, and with
-    --quiet, it uses the template's values. Closure, mobility, units, and the reach over the work
-    volume are checked. Exit code 1 when the machine does not work or does not reach its work
+    In a terminal, the command asks for the dimensions that are not given with --set; otherwise, and
+    with --quiet, it uses the template's values. Closure, mobility, units, and the reach over the
+    work volume are checked. Exit code 1 when a check fails or the machine does not reach its work
     volume.
     """
     path = Path(name)
@@ -61,12 +61,12 @@ def new(
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not (is_json() or is_quiet())
     if file is None and source is None:
         source = _source(asks)
-    arguments = side or ImportArguments()
+    arguments = import_arguments or ImportArguments()
     options = dataclasses.replace(options, side=arguments.side, reading=arguments.options())
     origin = file or source or ""
     if asks:
         options = dataclasses.replace(options, values=_answers(origin, options.values))
-    with bar("remedies") as progress:
+    with bar("search for working dimensions") as progress:
         machine = tl.new_machine(name, origin, options, progress=progress)
     finish(machine, written=machine.write(out))
     if not is_json():
@@ -100,10 +100,15 @@ def _answers(origin: str | Path, known_values: Mapping[str, str | float]) -> dic
 
 
 def _answer(item: NamedValue) -> tuple[str, str]:
-    """Return the user's answer and the default; the question is repeated until a valid answer."""
-    between = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
+    """Return the user's answer and the default.
+
+    The question is repeated until the answer is valid.
+    """
+    range_text = f" [{item.bounds[0]} to {item.bounds[1]}]" if len(item.bounds) == 2 else ""
     while True:
-        text = str(typer.prompt(f"{item.name}: {item.note}{between}", default=item.text, err=True))
+        text = str(
+            typer.prompt(f"{item.name}: {item.note}{range_text}", default=item.text, err=True)
+        )
         try:
             return item.accepted(text), item.text
         except tl.InputError as error:

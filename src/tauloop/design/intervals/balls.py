@@ -261,7 +261,8 @@ def near_inverse_product(near_identity: BallMatrix, Q: BallMatrix) -> BallMatrix
 
     (I + D)^-1 Q = Q - D Q + R with |R| <= |D|^2 (I - |D|)^-1 |Q|, entry by entry.
     """
-    n, columns = len(near_identity.rows), len(Q.rows[0])
+    n = len(near_identity.rows)
+    columns = len(Q.rows[0])
     D = _minus_identity(near_identity)
     abs_D = D.magnitude_bounds()
     norm = max(sum(row, arb(0)).upper() for row in abs_D)

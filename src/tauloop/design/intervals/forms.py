@@ -46,6 +46,11 @@ class Form:
     radius: np.ndarray
 
     @property
+    def n_symbols(self) -> int:
+        """Number k of generators."""
+        return len(self.rows) - 2
+
+    @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (N,)."""
         c = self.rows[0]
@@ -136,7 +141,9 @@ def square(x: Register) -> Register:
     """Return x^2; the square of the deviation is between zero and the square of its bound."""
     if not isinstance(x, Form):
         return x * x
-    c, A, half = x.rows[0], np.abs(x.rows[0]), 0.5 * x.radius * x.radius
+    c = x.rows[0]
+    A = np.abs(x.rows[0])
+    half = 0.5 * x.radius * x.radius
     rows = (2.0 * c) * x.rows
     rows[0] = c * c + half
     terms = A * (A + 2.0 * x.radius) + half
@@ -220,7 +227,8 @@ def _circular(
     if not isinstance(x, Form):
         return float(function(np.array(x)))
     c = x.rows[0]
-    value, slope = function(c), sign * derivative(c)
+    value = function(c)
+    slope = sign * derivative(c)
     # Largest magnitude of the second derivative over the box.
     second = np.minimum(np.abs(value) + SINE_ERROR + x.radius, 1.0)
     remainder = 0.5 * x.radius * x.radius * second + SINE_ERROR * (1.0 + x.radius)

@@ -197,7 +197,9 @@ def is_definite(G: Matrix, shift: np.ndarray | float) -> np.ndarray:
         G: symmetric matrices.
         shift: a number, or an array (N,) with a number for each box.
     """
-    n_symbols, n, m = G.rows.shape[0] - 2, G.rows.shape[1], G.rows.shape[2]
+    n_symbols = G.rows.shape[0] - 2
+    n = G.rows.shape[1]
+    m = G.rows.shape[2]
     proved = np.zeros(n, dtype=bool)
     step = max(1, MAX_VERTICES >> n_symbols)
     for first in range(0, n, step):

@@ -95,7 +95,8 @@ def program(name: str, x: ca.SX, y: ca.SX) -> InstructionList:
     instructions = []
     for i in range(function.n_instructions()):
         code = function.instruction_id(i)
-        outputs, inputs = function.instruction_output(i), function.instruction_input(i)
+        outputs = function.instruction_output(i)
+        inputs = function.instruction_input(i)
         if code == ca.OP_CONST:
             value = function.instruction_constant(i)
             step = ListedInstruction(operation="constant", target=outputs[0], value=value)

@@ -167,7 +167,8 @@ def prepared_motion(evaluator: TaskEvaluator) -> PreparedMotion:
         InputError: the motion is wrong.
         DescriptionError: the catalogue has errors.
     """
-    stated, wanted = evaluator.task.motion, wanted_of_actuators(evaluator.task)
+    stated = evaluator.task.motion
+    wanted = wanted_of_actuators(evaluator.task)
     motion = task_motion(evaluator) if wanted or stated.trajectory is not None else None
     catalogue = None
     if "motor_use" in wanted and stated.catalogue is not None:
@@ -343,7 +344,8 @@ class ActuatorScores:
 
     def _forces(self, x: np.ndarray, samples: PlatformSamples, wrench: np.ndarray | None) -> Forces:
         """Return the forces of candidates (N, d) at all samples, one candidate after the other."""
-        n, count = len(x), len(samples.time)
+        n = len(x)
+        count = len(samples.time)
         shift = self._evaluator.shifts(x) * samples.follows
         position = (samples.position[None] + shift[:, None]).reshape(n * count, -1)
         return self._model.platform.inverse_dynamics(

@@ -173,7 +173,8 @@ def _limited(
     The range of an angle is shifted by full revolutions so that it is nearest to `value`. A degree of
     freedom that the task does not limit is returned unchanged.
     """
-    task, topology = evaluator.task, evaluator.measures.model.topology
+    task = evaluator.task
+    topology = evaluator.measures.model.topology
     if name in task.ranges:
         lower, upper = task.ranges[name]
         is_angle = topology.is_angle[topology.coordinate_names.index(name)]
@@ -193,7 +194,8 @@ def certified_box(
     task: DesignTask, x: np.ndarray
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...]]:
     """Return the ranges to certify, and the axes whose ranges are diameters of a cylinder."""
-    centers, half = task.centers(x[None])[0], task.half
+    centers = task.centers(x[None])[0]
+    half = task.half
     ranges = {
         name: (float(centers[i] - half[i]), float(centers[i] + half[i]))
         for i, name in enumerate(task.axes.columns)

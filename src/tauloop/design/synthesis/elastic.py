@@ -67,7 +67,8 @@ class ExpensiveScores:
         Raises:
             InputError: they are not defined for this machine, such as stiffness without elastic data.
         """
-        self._evaluator, self._task = evaluator, evaluator.task
+        self._evaluator = evaluator
+        self._task = evaluator.task
         task = self._task
         wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
         self.actuators = ActuatorScores(evaluator, prepared)
@@ -101,7 +102,8 @@ class ExpensiveScores:
         passes = scores.worst <= FEASIBLE
         for name, worst in self.worst(x[passes]).items():
             values[name][passes] = worst
-        violations, objectives = scores.violations.copy(), scores.objectives.copy()
+        violations = scores.violations.copy()
+        objectives = scores.objectives.copy()
         for i, requirement in enumerate(self._task.requirements):
             if requirement.quantity in values:
                 violation = requirement.violation(values[requirement.quantity])

@@ -205,7 +205,8 @@ class TaskEvaluator:
 
     def shifts(self, x: np.ndarray) -> np.ndarray:
         """Return displacements (N, p) of the positions to the center of the box."""
-        axes, centers = self.task.axes, self.task.centers(x)
+        axes = self.task.axes
+        centers = self.task.centers(x)
         base = self.base_positions(np.zeros((1, len(axes.columns))))
         shifts = np.zeros((len(x), base.shape[1]))
         for axis, unit in enumerate(axes.units):
@@ -362,7 +363,8 @@ class TaskEvaluator:
             raw = self.raw_at_poses(x, candidates.reshape(-1, candidates.shape[2]))
             raw = raw.reshape(len(poses), candidates.shape[1], -1)[starts, :, columns]
             index = np.argmax(np.where(np.isfinite(raw), raw, -np.inf), axis=1)
-            poses, best = candidates[starts, index], raw[starts, index]
+            poses = candidates[starts, index]
+            best = raw[starts, index]
             step *= 0.5
         return poses, best
 

@@ -111,7 +111,8 @@ class LocalSearch:
             expensive: expensive quantities, differentiated by finite differences; None to omit them.
             quantities: cheap quantities whose requirements are included; all by default.
         """
-        self._evaluator, self._task = evaluator, evaluator.task
+        self._evaluator = evaluator
+        self._task = evaluator.task
         self._expensive = None
         if expensive is not None and expensive.differenced:
             self._expensive = _ExpensiveValues(expensive)
@@ -186,9 +187,11 @@ class LocalSearch:
         violation, worst = self._violation(x)
         best = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
         poses = np.concatenate([self._first_poses(x), worst])
-        max_rounds, min_gain = MAX_ROUNDS, MIN_GAIN
+        max_rounds = MAX_ROUNDS
+        min_gain = MIN_GAIN
         if self._expensive is not None:
-            max_rounds, min_gain = EXPENSIVE_ROUNDS, EXPENSIVE_GAIN
+            max_rounds = EXPENSIVE_ROUNDS
+            min_gain = EXPENSIVE_GAIN
         while rounds < max_rounds:
             rounds += 1
             x = self._solved(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
@@ -385,7 +388,8 @@ class LocalSearch:
         """Return margins (n,), which are minus the violations, and derivatives (n, d) by variables."""
         evaluator = self._evaluator
         raw, slopes = self._measured(x, poses)
-        margins, gradients = [], []
+        margins = []
+        gradients = []
         for j, item in enumerate(evaluator.columns):
             for requirement in self._requirements_of(evaluator.quantities[j]):
                 sign = 1.0 if requirement.is_upper else -1.0
@@ -421,7 +425,8 @@ class LocalSearch:
         if quantity == "mass":
             values, by_variables = self._evaluator.parametric(x[None])
             return float(values[0, 0]), by_variables[0, 0]
-        sides, gradients = [], []
+        sides = []
+        gradients = []
         for j, item in enumerate(self._evaluator.columns):
             if item.kind != FOOTPRINT:
                 continue
@@ -431,8 +436,10 @@ class LocalSearch:
             index = int(np.argmax(np.where(known, raw[:, j], -np.inf)))
             sides.append(float(raw[index, j]))
             gradients.append(slopes[index, j])
-        length, width = sides[0] + sides[1], sides[2] + sides[3]
-        d_length, d_width = gradients[0] + gradients[1], gradients[2] + gradients[3]
+        length = sides[0] + sides[1]
+        width = sides[2] + sides[3]
+        d_length = gradients[0] + gradients[1]
+        d_width = gradients[2] + gradients[3]
         return length * width, width * d_length + length * d_width
 
     def _objectives(

@@ -52,7 +52,8 @@ class Population:
             measures: measures of a pose.
             threads: number of threads; results do not depend on it.
         """
-        self.measures, self._threads = measures, threads
+        self.measures = measures
+        self._threads = threads
 
     def __call__(
         self,

@@ -142,7 +142,8 @@ class PoseMeasures:
         """
         _require_suitable(model, request)
         self.model = Model(model.mechanism, names)
-        self.names, self.request = tuple(names), request
+        self.names = tuple(names)
+        self.request = request
         self._columns: list[MeasureColumn] = []
         self._direct: list[ca.SX] = []
         with fast_operators():
@@ -239,11 +240,13 @@ class PoseMeasures:
             theta: parameters (N, t).
             position: positions of the platform (N, p).
         """
-        n, width = len(theta), theta.shape[1] + position.shape[1]
+        n = len(theta)
+        width = theta.shape[1] + position.shape[1]
         arrays = [np.ascontiguousarray(theta), np.ascontiguousarray(position)]
         direct, flat, d_direct, d_flat = self._derivatives(arrays, n)
         d_direct = d_direct.reshape(n, width, -1).transpose(0, 2, 1)
-        values, slopes = [direct], [d_direct]
+        values = [direct]
+        slopes = [d_direct]
         if self._n_direct < len(self._columns):
             rows = len(self.model.mechanism.actuators)
             J = flat.reshape(n, -1, rows).transpose(0, 2, 1)
@@ -256,14 +259,16 @@ class PoseMeasures:
     def _from_singular_values(self, J: np.ndarray, dJ: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return measures (N, c) of singular values and their derivatives (N, c, v)."""
         in_reach = np.isfinite(J).all(axis=(1, 2))
-        n, width = len(J), dJ.shape[3]
+        n = len(J)
+        width = dJ.shape[3]
         kinds = [column.kind for column in self._columns[self._n_direct :]]
         values = np.full((n, len(kinds)), np.nan)
         slopes = np.full((n, len(kinds), width), np.nan)
         U, sigma, Vt = np.linalg.svd(J[in_reach], full_matrices=False)
         d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[in_reach], Vt)
         high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_FACTOR)
-        d_high, d_low = d_sigma[:, 0], d_sigma[:, -1]
+        d_high = d_sigma[:, 0]
+        d_low = d_sigma[:, -1]
         for k, kind in enumerate(kinds):
             values[in_reach, k] = _raw_of_singular_values(kind, sigma)
             if kind == CONDITION:
@@ -298,7 +303,8 @@ class PoseMeasures:
 
     def _add_reach(self, state: MotionState) -> None:
         """Add the measures of reach of all rods and redundant equations."""
-        extremes, length = state.builder.extremes, self.model.assembly.loops.length
+        extremes = state.builder.extremes
+        length = self.model.assembly.loops.length
         forms = self.model.platform.runner.program(KINEMATICS[0]).closed_forms
         for k, form in enumerate(forms):
             least, greatest, size = (extremes[3 * k + i] for i in range(3))
@@ -317,7 +323,8 @@ class PoseMeasures:
         topology = self.model.topology
         index = {name: i for i, name in enumerate(topology.coordinate_names)}
         for name, (lower, upper) in self.request.ranges.items():
-            i, middle = index[name], 0.5 * (lower + upper)
+            i = index[name]
+            middle = 0.5 * (lower + upper)
             is_angle = bool(topology.is_angle[i])
             if is_angle:
                 cosine, sine = state.configuration.pair(i)
@@ -485,7 +492,8 @@ def _jacobi(B: ca.SX, sweeps: int) -> list[ca.SX]:
 
 def _rotate(A: ca.SX, i: int, j: int) -> None:
     """Make the entry i, j of a symmetric matrix zero, by the smaller rotation."""
-    off, difference = A[i, j], A[j, j] - A[i, i]
+    off = A[i, j]
+    difference = A[j, j] - A[i, i]
     signed = difference + _TINY
     root = ca.sqrt(difference * difference + 4.0 * off * off)
     t = 2.0 * off / (signed + signed / ca.fabs(signed) * root)

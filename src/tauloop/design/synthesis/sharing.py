@@ -33,7 +33,8 @@ class CandidateScorer:
 
     def __init__(self, task: DesignTask, prepared: PreparedMotion) -> None:
         """Store the task and its motion."""
-        self._task, self._prepared = task, prepared
+        self._task = task
+        self._prepared = prepared
         self._scores: ExpensiveScores | None = None
 
     def __getstate__(self) -> tuple[DesignTask, PreparedMotion]:
@@ -79,7 +80,9 @@ class SharedScores:
             workers: number of processes, or address of a Dask scheduler; None to decide by the time
                 of the first generation.
         """
-        self._expensive, self._task, self._workers = expensive, task, workers
+        self._expensive = expensive
+        self._task = task
+        self._workers = workers
         self._scorer = CandidateScorer(task, expensive.actuators.prepared)
         self._stack = ExitStack()
         self._sharing: WorkSharing | None = None

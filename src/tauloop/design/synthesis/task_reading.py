@@ -123,8 +123,10 @@ class _TaskReader:
             structure_content: contents of this node.
             folder: folder of the file.
         """
-        self._root, self._content = root, content
-        self._structure, self._structure_content = structure, structure_content
+        self._root = root
+        self._content = content
+        self._structure = structure
+        self._structure_content = structure_content
         self._folder = folder
 
     def task(self, name: str) -> DesignTask | None:
@@ -146,7 +148,8 @@ class _TaskReader:
         if self._root.collector.count > problem_count:
             return None
         stated_requirements = self._content.get("requirements") or {}
-        speed, accuracy = self._requirement("joint_speed"), self._requirement("accuracy")
+        speed = self._requirement("joint_speed")
+        accuracy = self._requirement("accuracy")
         return DesignTask(
             name=name or model.mechanism.name,
             description=self._content.get("description") or "",
@@ -170,7 +173,8 @@ class _TaskReader:
 
     def _motion(self) -> TaskMotion:
         """Return the motion and the catalogue; problems are collected."""
-        motion, motors = self._node("motion"), self._node("requirements", "motors")
+        motion = self._node("motion")
+        motors = self._node("requirements", "motors")
         stated = [key for key in ("cycle", "trajectory", "duration") if _has(motion, key)]
         if motion is not None and len(stated) > 1:
             what = f"{' and '.join(stated)} are different motions"
@@ -448,7 +452,8 @@ class _TaskReader:
 
     def _ranges(self, model: Model) -> dict[str, tuple[float, float]]:
         """Return limits of coordinates by name."""
-        limits, topology = model.limits, model.topology
+        limits = model.limits
+        topology = model.topology
         names = topology.coordinate_names
         stated_requirements = self._content.get("requirements") or {}
         platform_columns = set(model.platform.ports.q)

@@ -402,16 +402,19 @@ def _pareto_front(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return objectives (N, k) and variables (N, d) of the Pareto front of candidates and designs."""
     front = history.front
-    objectives, x = history.objectives[front], history.x[front]
+    objectives = history.objectives[front]
+    x = history.x[front]
     if len(front) and chosen:
         improved = [_scores(evaluator, expensive, design).objectives[0] for design in chosen]
         objectives = np.concatenate([objectives, improved])
         x = np.concatenate([x, chosen])
         _, first = np.unique(objectives, axis=0, return_index=True)
         first = np.sort(first)
-        objectives, x = objectives[first], x[first]
+        objectives = objectives[first]
+        x = x[first]
         is_efficient = not_dominated(objectives)
-        objectives, x = objectives[is_efficient], x[is_efficient]
+        objectives = objectives[is_efficient]
+        x = x[is_efficient]
     return objectives, x
 
 
@@ -646,7 +649,8 @@ def _neighbors(
         for sign in (-1.0, 1.0):
             other = x.copy()
             other[i] += sign * NEIGHBOR_STEP * (variable.upper - variable.lower)
-            reason, is_better = "beyond its bounds", False
+            reason = "beyond its bounds"
+            is_better = False
             if variable.lower <= other[i] <= variable.upper:
                 reason, is_better = _compared(evaluator, expensive, other, objectives)
             yield NeighborDesign(

@@ -246,7 +246,7 @@ def _limits(options: ToleranceAllocationOptions) -> Array:
     problems = Problems()
     stated = amounts("limits", options.limits, LIMIT_CANDIDATES, problems)
     if not stated and not problems:
-        problems.add("limits", "no limit is given", "state one, such as limits={'x': '50 um'}")
+        problems.add("limits", "no limit is given", "give a limit, such as limits={'x': '50 um'}")
     for name, value in stated.items():
         if value == 0.0:
             problems.add("limits", f"{name} is zero", "give a positive limit")
@@ -346,13 +346,16 @@ def _require_bounded(names: Sequence[str], effects: Array, limits: Array) -> Non
     ]
     if unbounded:
         what = f"no limit bounds {listing(unbounded)}: no error in the limited directions"
-        raise InputError.of("limits", what, "limit another direction, or omit these tolerances")
+        raise InputError.of(
+            "limits", what, "add a limit in another direction, or omit these tolerances"
+        )
 
 
 def constraints(per_unit: Array, budget: Array) -> tuple[Array, Array]:
     """Return the rows A (r, m) and limits b (r,) of all poses and limited directions."""
     is_limited = np.isfinite(budget)
-    rows, limits = per_unit[is_limited], budget[is_limited]
+    rows = per_unit[is_limited]
+    limits = budget[is_limited]
     has_effect = (rows > 0.0).any(axis=1)
     return rows[has_effect], limits[has_effect]
 

@@ -101,7 +101,8 @@ def second_order_bounds(
     parts = []
     for i in range(0, len(q), step):
         batch = slice(i, i + step)
-        twist, mismatch = first.twist[batch], first.mismatch[batch]
+        twist = first.twist[batch]
+        mismatch = first.mismatch[batch]
         parts.append(_bounds(programs, q[batch], errors, (twist, mismatch), scale))
     return SecondOrderBounds(
         twist=np.concatenate([part.twist for part in parts]),
@@ -171,18 +172,19 @@ def _bounds(
     with np.errstate(all="ignore"):
         C = np.linalg.inv(by_d.reshape(N, n, n).swapaxes(1, 2))
         S = -C @ by_e.reshape(N, p, n).swapaxes(1, 2)
-        before = [form(_constant_rows(column, p)) for column in q.T]
-        before += [_error_form(j, size, N, p) for j, size in enumerate(errors)]
+        inputs = [form(_constant_rows(column, p)) for column in q.T]
+        inputs += [_error_form(j, size, N, p) for j, size in enumerate(errors)]
         slopes = (S * errors).transpose(1, 2, 0)
         unknowns = [linear_form(np.zeros(N), slopes[j]) for j in range(n)]
         solution = solution_bounds(
-            programs.equations, programs.jacobian, before, unknowns, (), C, scale
+            programs.equations, programs.jacobian, inputs, unknowns, (), C, scale
         )
         tight = [widened(y, solution.remainder[:, j]) for j, y in enumerate(unknowns)]
-        values = programs.tool.run([*before, *tight], ARITHMETIC)
+        values = programs.tool.run([*inputs, *tight], ARITHMETIC)
         translation = shifted(matrix_from_entries(values[:3], 3, 1, p, N), -position[:, :, None])
         sines, rotation_difference = _rotation(matrix_from_entries(values[3:], 3, 3, p, N), R)
-        twist, mismatch = first[0] * errors, first[1] * errors
+        twist = first[0] * errors
+        mismatch = first[1] * errors
         bounds = np.concatenate(
             [
                 _nonlinear_bounds(translation, twist[:, :3]),
@@ -190,12 +192,12 @@ def _bounds(
             ],
             axis=1,
         )
-        residuals = programs.redundant.run([*before, *tight], ARITHMETIC)
+        residuals = programs.redundant.run([*inputs, *tight], ARITHMETIC)
         loops = _nonlinear_bounds(matrix_from_entries(residuals, c, 1, p, N), mismatch)
-    closed = solution.closed[:, None]
+    is_valid = solution.has_unique_solution[:, None]
     return SecondOrderBounds(
-        twist=np.where(closed & np.isfinite(bounds), bounds, np.nan),
-        loops=np.where(closed & np.isfinite(loops), loops, np.nan),
+        twist=np.where(is_valid & np.isfinite(bounds), bounds, np.nan),
+        loops=np.where(is_valid & np.isfinite(loops), loops, np.nan),
     )
 
 

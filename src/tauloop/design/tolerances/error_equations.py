@@ -75,7 +75,8 @@ def part_parameters(
     def all_with_symbols(elements: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(with_symbols(item, _part(item.name)) for item in elements)
 
-    platform, table = mechanism.platform, mechanism.parameters
+    platform = mechanism.platform
+    table = mechanism.parameters
     part_values = [
         replace(table[owner], name=name) for name, owner in owners.items() if name != owner
     ]

@@ -25,7 +25,7 @@ class Candidate:
     """A quantity that may have an error.
 
     Attributes:
-        name: name by which the caller states its deviation.
+        name: name by which the user gives its deviation.
         unit: SI unit of the deviation.
     """
 

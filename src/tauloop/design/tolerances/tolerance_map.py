@@ -256,7 +256,8 @@ def tolerance_map(
         >>> result.sources
         ('arm_length@leg1', 'arm_length@leg2', 'arm_length@leg3')
     """
-    model, options = modeled(machine), options or ToleranceMapOptions()
+    model = modeled(machine)
+    options = options or ToleranceMapOptions()
     q, limit_diagnostics = map_coordinates(model, poses, options)
     stated, equations = error_sources(model, options)
     first = equations.first_order(q)
@@ -398,7 +399,8 @@ def _stated(mechanism: Mechanism, model: Model, options: ToleranceMapOptions) ->
 
 def _geometric_groups(stated: StatedTolerances, first: FirstOrder) -> tuple[ErrorGroup, ...]:
     """Return the errors of parameters, encoders and joint centers, in the order of the equations."""
-    count, motors = len(stated.parts.owners), len(stated.encoders)
+    count = len(stated.parts.owners)
+    motors = len(stated.encoders)
     parameter_twist = first.twist[:, :, :count]
     encoder_twist = first.twist[:, :, count : count + motors]
     joint_twist = first.twist[:, :, count + motors :]

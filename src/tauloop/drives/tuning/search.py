@@ -301,7 +301,7 @@ def _optimality_diagnostics(
             "difference when the best point is evaluated again",
             difference,
             at_most=1e-9,
-            advice="the cost is not a function of its parameters: fix the seed of its random numbers",
+            advice="the cost function is not deterministic: fix the seed of its random numbers",
         ),
         diagnostic(
             f"largest cost decrease by moving one parameter by {NEIGHBOR:.0%} of its range, "

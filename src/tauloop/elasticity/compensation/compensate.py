@@ -52,8 +52,8 @@ class CompensationOptions(Options):
         temperatures: temperature of each part relative to the reference temperature, K; a number
             for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
-            for all parts for which the file states none. Bodies without beams and the base expand
-            uniformly if they have a coefficient.
+            for all parts for which the file states none. The base, and bodies without beams,
+            expand uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
         motion: motion from a table: CSV or Parquet with columns time, position.NAME, velocity.NAME,
             acceleration.NAME, each with its unit: 'position.platform.x [m]'.
@@ -153,10 +153,10 @@ class CompensatedPoses(Result):
 
     def to_csv(self) -> str:
         """Return a CSV text: time, poses, positions of actuators and twists of the tool."""
-        listed = list(self.variables())
-        heads = tuple(f"{item.name} [{item.unit}]" for item in listed)
-        values = np.column_stack([item.array() for item in listed])
-        return csv_text(heads, [tuple(row) for row in values.tolist()])
+        variables = list(self.variables())
+        headers = tuple(f"{item.name} [{item.unit}]" for item in variables)
+        values = np.column_stack([item.array() for item in variables])
+        return csv_text(headers, [tuple(row) for row in values.tolist()])
 
 
 @keywords(CompensationOptions)
@@ -216,7 +216,8 @@ def compensate(
         >>> (1e6 * result.correction).round(3).ravel().tolist()
         [-2.0, -2.0]
     """
-    model, options = modeled(machine), options or CompensationOptions()
+    model = modeled(machine)
+    options = options or CompensationOptions()
     times, q, rates = _commanded(model, poses, (velocity, acceleration, time), options)
     command = model.platform_position(q)
     loads = ToolLoads(
@@ -233,7 +234,7 @@ def compensate(
     actuators = np.asarray(model.actuator_position(x))
     q_by_actuators = _forward_coordinates(model, x)
     error = tool.error(q_by_actuators)
-    remaining = tool.miss(q_by_actuators, target, error.total)
+    remaining = tool.pose_deviation(q_by_actuators, target, error.total)
     curvature = np.linalg.norm((error.total - at_command.total)[:, :3], axis=1)
     second_order = curvature + at_command.by_geometric_stiffness
     return CompensatedPoses(
@@ -282,11 +283,12 @@ def _compensated(
         first_error: errors (N, 6) of the tool at the commanded coordinates.
         passes: number of corrections.
     """
-    x, error = q, first_error
+    x = q
+    error = first_error
     for iteration in range(passes):
         if iteration > 0:
             error = tool.error(x).total
-        x = _shifted(model, x, tool.correction(x, tool.miss(x, target, error)))
+        x = _shifted(model, x, tool.correction(x, tool.pose_deviation(x, target, error)))
     return x
 
 
@@ -304,9 +306,9 @@ def _commanded(
     """
     velocity, acceleration, time = motion
     ports = model.platform.ports.motion
-    stated = {"poses": poses, "velocity": velocity, "acceleration": acceleration, "time": time}
+    arguments = {"poses": poses, "velocity": velocity, "acceleration": acceleration, "time": time}
     if options.motion is not None:
-        names = [name for name, value in stated.items() if value is not None]
+        names = [name for name, value in arguments.items() if value is not None]
         if names:
             what = f"is given in addition to {', '.join(names)}"
             raise InputError.of("motion", what, "give either a table or arrays")
@@ -317,7 +319,7 @@ def _commanded(
     rates = None
     if velocity is not None or acceleration is not None:
         arrays = {
-            name: np.zeros(ports[name].size) if stated[name] is None else stated[name]
+            name: np.zeros(ports[name].size) if arguments[name] is None else arguments[name]
             for name in ("velocity", "acceleration")
         }
         arrays["position"] = model.platform_position(q)
@@ -366,7 +368,7 @@ def _shifted(model: Model, q: Array, change: Array) -> Array:
 
 
 def _forward_coordinates(model: Model, q: Array) -> Array:
-    """Return the coordinates (N, n_q) that forward kinematics gives for q's actuator positions."""
+    """Return the forward kinematics (N, n_q) at the actuator positions of coordinates q."""
     try:
         ports = model.actuators.ports
     except AssemblyError:

@@ -30,7 +30,8 @@ from tauloop.equations.operators import fast_operators
 from tauloop.equations.values import BatchFunction
 from tauloop.model import Model
 
-#: Number of random walks from the reference pose. Parts are read at the poses of these walks.
+#: Number of random walks from the reference pose. The stiffness of the parts is read at the poses
+#: of these walks.
 TEST_WALKS = 8
 #: Number of steps per walk.
 TEST_WALK_STEPS = 3
@@ -51,12 +52,12 @@ class CompensationProgram:
     """A program of corrected actuator positions.
 
     Attributes:
-        program: program with the inputs `position`, `wrench`, `temperatures` and `start`, and the
-            output `actuators`.
+        program: program with the inputs `position` (commanded position of the platform), `wrench`,
+            `temperatures` and `start`, and the output `actuators` (actuator positions).
         correction: program with the same inputs and the output `corrected`, the position of the
             rigid machine's platform.
         parts: names of the p parts whose temperatures are inputs; empty if no part expands.
-        states: (M, n_q) poses at which the parts were read.
+        states: (M, n_q) poses at which the stiffness of the parts was read.
     """
 
     program: Program
@@ -150,7 +151,8 @@ def _correction(
     state: MotionState, parts: LocalParts, gravity: Array, *, is_first: bool
 ) -> Program:
     """Return the program of a single pass, which computes the corrected position of the platform."""
-    builder, mechanism = state.builder, state.mechanism
+    builder = state.builder
+    mechanism = state.mechanism
     wrench = builder.input("wrench", WRENCH)
     temperatures = builder.input(TEMPERATURES, max(len(parts.parts), 1))
     samples = len(state.assembly.states)
@@ -159,7 +161,7 @@ def _correction(
     motion = state.motion(state.at_rest)
     frames = {name: (body.R, body.p) for name, body in motion.bodies.items()}
     structure = SymbolicPartStructure(parts, frames, temperatures)
-    miss = structure.tool_twist(builder, wrench, gravity)
+    deviation = structure.tool_twist(builder, wrench, gravity)
     place, rotation = tool_pose(motion, mechanism)
     if not is_first:
         target = builder.input("place", 3)
@@ -168,10 +170,10 @@ def _correction(
         builder.set_samples("rotation", builder.at_samples(ca.vec(rotation)))
         relative = rotation @ ca.reshape(target_rotation, 3, 3).T
         angle = 0.5 * ca.inv_skew(relative - relative.T)
-        miss += ca.vertcat(place - target, angle)
+        deviation += ca.vertcat(place - target, angle)
     J = tool_jacobian(*state.parts, state.configuration) @ _embedding(state)
     S = _directions(state, parts, J)
-    change = -builder.solve(ca.sparsify(S.T @ J), S.T @ miss, "correction")
+    change = -builder.solve(ca.sparsify(S.T @ J), S.T @ deviation, "correction")
     outputs = {"next": _displaced_position(state, _embedding(state) @ change)}
     if is_first:
         outputs |= {"place": place, "rotation": ca.vec(rotation)}
@@ -198,7 +200,8 @@ def _directions(state: MotionState, parts: LocalParts, J: ca.SX) -> ca.SX:
 
 def _displaced_position(state: MotionState, step: ca.SX) -> ca.SX:
     """Return the position of the platform after a displacement (n_v,) of all coordinates."""
-    topology, q = state.topology, ca.SX(state.configuration.q)
+    topology = state.topology
+    q = ca.SX(state.configuration.q)
     displaced = ca.SX(q)
     for i, j in enumerate(topology.q_of_v):
         if j >= 0:
@@ -222,7 +225,7 @@ def _rotated(quaternion: ca.SX, rotation: ca.SX) -> ca.SX:
 
 
 def _joints(state: MotionState) -> Program:
-    """Return the program that computes the actuator positions p = A q + b."""
+    """Return the program that computes the actuator positions A q + b from the coordinates q."""
     placed = [i for i, iq in enumerate(state.topology.q_of_v) if iq >= 0]
     q = state.configuration.q[[state.topology.q_of_v[i] for i in placed]]
     joint = ca.sparsify(state.transmission[:, placed]) @ q + state.actuator_offsets

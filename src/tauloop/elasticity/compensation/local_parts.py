@@ -1,7 +1,7 @@
 """Parts of a machine's structure in the frames of its bodies, in which they are constant.
 
 Only the poses of bodies, and the lengths of telescopic rods, change with the pose of the machine.
-The parts are read from structures at several poses. An error names the parts that are not constant.
+The parts are read from structures at several poses. An error lists the parts that are not constant.
 """
 
 from __future__ import annotations
@@ -93,22 +93,22 @@ class LengthLaw:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalRod:
-    """A rod between two points: its axial stiffness, and the masses that its ends carry.
+    """A rod between two points, with its axial stiffness and the masses that its ends carry.
 
     Attributes:
         name: name of the rod.
         ends: its two end points.
-        stiffness: axial stiffness, N/m; None if it has none.
-        along: masses that the two ends carry along the rod, kg.
-        across: masses that the two ends carry perpendicular to the rod, kg.
+        stiffness: axial stiffness, N/m; None if the rod has no stiffness.
+        axial_masses: masses that the two ends carry along the rod, kg.
+        lateral_masses: masses that the two ends carry perpendicular to the rod, kg.
         elongation: (p,) changes of length per kelvin of each part, m/K.
     """
 
     name: str
     ends: tuple[LocalPoint, LocalPoint]
     stiffness: LengthLaw | None
-    along: tuple[LengthLaw, LengthLaw]
-    across: tuple[LengthLaw, LengthLaw]
+    axial_masses: tuple[LengthLaw, LengthLaw]
+    lateral_masses: tuple[LengthLaw, LengthLaw]
     elongation: tuple[LengthLaw, ...]
 
 
@@ -144,7 +144,8 @@ class LocalParts:
 
     Attributes:
         bodies: bodies and nodes by name.
-        tree: joints from the base outwards, each with the nearer and the farther node.
+        tree: joints from the base outwards, each with the node nearer to the base and the other
+            node.
         closing: joints that close loops.
         rods: elastic rods, and masses of rods.
         links: rigid rods.
@@ -201,7 +202,9 @@ class _Reader:
         self, model: Model, q: Array, elastic_machine: MachineStructure, expansion: FreeExpansion
     ) -> None:
         """Store the poses of all bodies."""
-        self.model, self.elastic_machine, self.expansion = model, elastic_machine, expansion
+        self.model = model
+        self.elastic_machine = elastic_machine
+        self.expansion = expansion
         self.geometry = machine_constants(model).shape.at(np.ascontiguousarray(q))
         self.samples = len(q)
         self.length = elastic_machine.structure.length
@@ -210,17 +213,17 @@ class _Reader:
         self.rods = {*names, *(f"{name}.mass" for name in names)}
 
     def read(self, parts: tuple[str, ...]) -> LocalParts:
-        """Return all parts."""
+        """Return all parts; `parts` are the names of the parts that expand."""
         structure = self.elastic_machine.structure
         assembled = assemble(structure)
         joints = {joint.name: self.joint(joint) for joint in structure.joints}
-        in_tree = {joint.name for joint, _, _ in assembled.tree}
+        tree_joints = {joint.name for joint, _, _ in assembled.tree}
         rods = [item for item in structure.elements if item.name in self.rods]
         others = [item for item in structure.elements if item.name not in self.rods]
         return LocalParts(
             bodies={body.name: self.body(body.name) for body in structure.bodies},
             tree=tuple((joints[joint.name], near, far) for joint, near, far in assembled.tree),
-            closing=tuple(item for name, item in joints.items() if name not in in_tree),
+            closing=tuple(item for name, item in joints.items() if name not in tree_joints),
             rods=tuple(self.rod(element) for element in rods),
             links=tuple(self.link(number) for number in range(len(structure.links))),
             elements=tuple(self.element(element) for element in others),
@@ -249,7 +252,7 @@ class _Reader:
 
         Args:
             values: samples at the M poses.
-            scale: typical magnitude of the values, for the tolerance.
+            scale: typical magnitude of the values, to which the tolerance is relative.
             item: name of the part, for the error.
 
         Raises:
@@ -292,11 +295,12 @@ class _Reader:
         ends = [self.machine_body(node) for node in (joint.parent, joint.child)]
         local = [self.in_body_axes(body, twists) for body in ends]
         free = self.free_count(joint)
-        frames, columns = [], []
+        frames = []
+        columns = []
         for index in range(joint.count):
             side = 0
             if index < free:
-                changes = [np.abs(side[..., index] - side[0, :, index]).max() for side in local]
+                changes = [np.abs(twist[..., index] - twist[0, :, index]).max() for twist in local]
                 side = int(changes[0] > CONSTANT_TOLERANCE * self.length)
                 self.constant(local[side][..., index], self.length, joint.name)
             frames.append(ends[side])
@@ -342,29 +346,30 @@ class _Reader:
         K = np.broadcast_to(element.matrices.stiffness, (self.samples, 6, 6))
         M = np.broadcast_to(element.matrices.mass, (self.samples, 6, 6))
         k = K[:, 0, 0]
-        flexibility = None
+        compliance = None
         stiffness = None
         if k.any():
-            flexibility = self.law(d, 1.0 / k, 1, element.name)
-            stiffness = LengthLaw(numerator=(1.0,), denominator=flexibility.numerator)
-        along, across = [], []
+            compliance = self.law(d, 1.0 / k, 1, element.name)
+            stiffness = LengthLaw(numerator=(1.0,), denominator=compliance.numerator)
+        axial_masses = []
+        lateral_masses = []
         for row in (0, 3):
             axial_mass = M[:, row, 0] + M[:, row, 3]
-            if flexibility is None:
-                along.append(self.inverse_law(d, axial_mass, element.name))
+            if compliance is None:
+                axial_masses.append(self.inverse_law(d, axial_mass, element.name))
             else:
-                # The product of the mass and the flexibility is a polynomial of the length.
+                # The product of the mass and the compliance is a polynomial of the length.
                 scaled = self.law(d, axial_mass / k, 2, element.name)
-                law = LengthLaw(numerator=scaled.numerator, denominator=flexibility.numerator)
-                along.append(law)
+                law = LengthLaw(numerator=scaled.numerator, denominator=compliance.numerator)
+                axial_masses.append(law)
             lateral_mass = M[:, row + 1, 1] + M[:, row + 1, 4]
-            across.append(self.inverse_law(d, lateral_mass, element.name))
+            lateral_masses.append(self.inverse_law(d, lateral_mass, element.name))
         return LocalRod(
             name=element.name,
             ends=(ends[0], ends[1]),
             stiffness=stiffness,
-            along=(along[0], along[1]),
-            across=(across[0], across[1]),
+            axial_masses=(axial_masses[0], axial_masses[1]),
+            lateral_masses=(lateral_masses[0], lateral_masses[1]),
             elongation=self.elongation(element.name, d),
         )
 
@@ -383,8 +388,8 @@ class _Reader:
             name=link.name,
             ends=(ends[0], ends[1]),
             stiffness=None,
-            along=(zero, zero),
-            across=(zero, zero),
+            axial_masses=(zero, zero),
+            lateral_masses=(zero, zero),
             elongation=self.elongation(link.name, d),
         )
 
@@ -422,7 +427,8 @@ class _Reader:
     def element(self, element: Element) -> LocalElement:
         """Return an element whose ends belong to the same body."""
         name = element.name
-        points, axes = [], []
+        points = []
+        axes = []
         for attachment in element.attachments:
             points.append(self.point(attachment.body, attachment.point, name))
             R = self.rotation(points[-1].body)

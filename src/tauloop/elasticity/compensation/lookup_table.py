@@ -1,4 +1,4 @@
-"""A lookup table of motor corrections over poses, with its interpolation error."""
+"""Lookup tables of motor corrections over poses, with the interpolation error of each table."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class CompensationTableOptions(Options):
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame).
         max_temperature: largest change of the temperature of a part, K.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
-            for all parts for which the file states none. Bodies without beams and the base expand
-            uniformly if they have a coefficient.
+            for all parts for which the file states none. The base, and bodies without beams,
+            expand uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
 
     Examples:
@@ -87,19 +87,20 @@ class CompensationTableOptions(Options):
 class CompensationTable(Result):
     """Corrections of motors on a grid of poses: correction = c + C w + H T.
 
-    Positions between grid points are interpolated linearly along each axis.
+    The wrench w acts at the tool, T are the temperature changes of the parts. Positions between
+    grid points are interpolated linearly along each axis.
 
     Attributes:
         model: the machine.
         options: poses, loads and accuracy.
-        axes: names of the a positions that vary; the others have their values at the reference
-            pose.
+        axes: names of the platform positions that vary (a positions); the others have their values
+            at the reference pose.
         grid: values of each axis, m or rad.
         position: (N, a) grid points, the last axis varies fastest.
         correction: (N, n_u) corrections c for weight, m or rad.
         by_wrench: (N, n_u, 6) corrections C per unit wrench.
         by_temperature: (N, n_u, p) corrections H per kelvin of each part.
-        parts: names of the p parts.
+        parts: names of the parts that expand (p parts).
         interpolation_error: largest error of the tool's position at midpoints of the grid, with the
             largest loads and temperatures, m.
     """
@@ -157,22 +158,23 @@ class CompensationTable(Result):
                 yield f"{part}.{motor}", f"{unit}/K", self.by_temperature[:, k, i]
 
     def variables(self) -> Iterator[Variable]:
-        """Return positions and corrections over the points of the grid."""
+        """Yield positions and corrections over the points of the grid."""
         over = ("point",)
-        yield Variable(name="point", values=np.arange(1, len(self.position) + 1), over=over)
+        numbers = np.arange(1, len(self.position) + 1)
+        yield Variable(name="point", values=numbers, over=over)
         port = self.model.platform.ports.position
-        by_name = dict(zip(port.columns, port.units, strict=True))
-        units = tuple(by_name[name] for name in self.axes)
-        yield from columns("position", self.axes, units, self.position, over)
+        unit_of = dict(zip(port.columns, port.units, strict=True))
+        axis_units = tuple(unit_of[name] for name in self.axes)
+        yield from columns("position", self.axes, axis_units, self.position, over)
         for name, unit, values in self._columns():
             yield Variable(name=name, values=values, unit=unit, over=over)
 
     def to_csv(self) -> str:
         """Return a CSV text: positions, corrections, and corrections per load and temperature."""
-        listed = [item for item in self.variables() if item.name != "point"]
-        heads = tuple(f"{item.name} [{item.unit}]" for item in listed)
-        values = np.column_stack([item.array() for item in listed])
-        return csv_text(heads, [tuple(row) for row in values.tolist()])
+        exported = [item for item in self.variables() if item.name != "point"]
+        headers = tuple(f"{item.name} [{item.unit}]" for item in exported)
+        values = np.column_stack([item.array() for item in exported])
+        return csv_text(headers, [tuple(row) for row in values.tolist()])
 
 
 @keywords(CompensationTableOptions)
@@ -185,9 +187,9 @@ def compensation_table(
 ) -> CompensationTable:
     """Return a lookup table of motor corrections over a grid of poses.
 
-    Corrections are linear in wrench and temperatures. The grid is refined until the table agrees
-    with the exported program: for the largest loads, the tool's error at midpoints of the grid must
-    be below the tolerance.
+    Corrections are linear in wrench and temperatures. The grid is refined until the interpolated
+    corrections agree with those of the compensation program (see `export_compensation`): for the
+    largest loads, the tool's error at midpoints of the grid must be below the tolerance.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
@@ -195,7 +197,8 @@ def compensation_table(
         progress: called with the completed and the total number of steps.
 
     Raises:
-        InputError: 20 000 points are not enough for the tolerance, a position cannot vary alone, or
+        InputError: 20 000 points are not enough for the tolerance, a range is given for a component
+            of a quaternion (the components cannot vary independently), there is no range, or
             the machine has no elastic data.
         PoseError: a pose of the grid is out of reach or singular.
 
@@ -215,20 +218,23 @@ def compensation_table(
         >>> len(table.position), f"{table.by_wrench[0, 0, 0]:.1e}"
         (3, '-2.0e-07')
     """
-    model, options = modeled(machine), options or CompensationTableOptions()
+    model = modeled(machine)
+    options = options or CompensationTableOptions()
     program = compensation_program(
         model, expansions=options.expansions, is_weightless=options.weightless
     )
     wrench = named_values(TOOL_PORT, "wrench", options.wrench, np.zeros(6))
-    table = _Corrections(model, program, np.asarray(wrench, float), options.max_temperature)
-    names, ends = _axes(model, options)
+    corrections = _Corrections(model, program, np.asarray(wrench, float), options.max_temperature)
+    names, ranges = _axes(model, options)
     stages = Stages(progress, 1)
     first_error = 0.0
     counts = [FIRST_POINTS] * len(names)
     while True:
-        grid = tuple(np.linspace(*end, count) for end, count in zip(ends, counts, strict=True))
-        values = table.coefficients(names, grid)
-        errors = table.errors(names, grid, values)
+        grid = tuple(
+            np.linspace(low, high, count) for (low, high), count in zip(ranges, counts, strict=True)
+        )
+        values = corrections.coefficients(names, grid)
+        errors = corrections.errors(names, grid, values)
         if max(errors) <= options.table_tolerance:
             break
         first_error = max(first_error, *errors)
@@ -237,16 +243,17 @@ def compensation_table(
         worst = int(np.argmax(errors[: len(names)]))
         points = int(np.prod(counts))
         counts[worst] = 2 * counts[worst] - 1
-        # The error of linear interpolation is quadratic in the distance of points.
-        expected = max(errors) * (points / MAX_TABLE_POINTS) ** (2.0 / len(names))
-        is_hopeless = expected > GIVE_UP_FACTOR * options.table_tolerance
+        # The error of linear interpolation is proportional to the square of the grid spacing.
+        expected_error = max(errors) * (points / MAX_TABLE_POINTS) ** (2.0 / len(names))
+        is_hopeless = expected_error > GIVE_UP_FACTOR * options.table_tolerance
         if is_hopeless or np.prod(counts) > MAX_TABLE_POINTS:
             what = f"cannot be met: the error is {max(errors):.3g} m with {points} points"
             remedy = "give a larger tolerance, smaller ranges or smaller loads"
             raise InputError.of("table_tolerance", what, remedy)
     stages.done()
     count = int(np.prod(counts))
-    motors, parts = len(model.mechanism.actuators), len(program.parts)
+    motors = len(model.mechanism.actuators)
+    parts = len(program.parts)
     flat = values.reshape(count, -1)
     c, C, H = np.split(flat, [motors, 7 * motors], axis=1)
     return CompensationTable(
@@ -290,16 +297,16 @@ def _axes(
     port = model.platform.ports.position
     ranges: Mapping[str, tuple[float, float]]
     if options.ranges is not None:
-        units = dict(zip(port.columns, port.units, strict=True))
-        ranges = by_column(units, options.ranges, "ranges")
+        unit_of = dict(zip(port.columns, port.units, strict=True))
+        ranges = by_column(unit_of, options.ranges, "ranges")
     else:
         limits = model.limits
-        index = {column: k for k, column in enumerate(limits.columns)}
-        pairs = zip(port.columns, model.platform.ports.q, strict=True)
-        known = {name: index.get(column) for name, column in pairs}
+        limit_of_coordinate = {column: k for k, column in enumerate(limits.columns)}
+        coordinates = zip(port.columns, model.platform.ports.q, strict=True)
+        limit_indices = {name: limit_of_coordinate.get(column) for name, column in coordinates}
         ranges = {
             name: (float(limits.lower[k]), float(limits.upper[k]))
-            for name, k in known.items()
+            for name, k in limit_indices.items()
             if k is not None and np.isfinite([limits.lower[k], limits.upper[k]]).all()
         }
     problems = Problems()
@@ -337,24 +344,27 @@ def _interpolated(grid: tuple[Array, ...], values: Array, points: Array) -> Arra
 
 
 class _Corrections:
-    """Corrections of a machine, computed with the exported program."""
+    """Corrections of a machine, computed with the compensation program."""
 
     def __init__(
         self, model: Model, program: CompensationProgram, wrench: Array, temperature: float
     ) -> None:
-        """Choose load steps for derivatives (small for zero components), and loads for the error.
+        """Set the steps of the central differences, and the loads for the interpolation error.
+
+        The step of a load component is its largest value, or a small value if this is zero.
 
         Args:
             model: the machine.
-            program: program of the corrections.
+            program: program that computes the corrections.
             wrench: (6,) largest wrench.
             temperature: largest temperature change, K.
         """
-        self.model, self.program = model, program.program
+        self.model = model
+        self.program = program.program
         magnitude = np.abs(wrench)
-        steps = np.where(magnitude > 0.0, magnitude, max(magnitude.max(), 1.0) * 1e-2)
+        wrench_steps = np.where(magnitude > 0.0, magnitude, max(magnitude.max(), 1.0) * 1e-2)
         self.parts = len(program.parts)
-        self.steps = np.concatenate([steps, np.full(self.parts, temperature)])
+        self.load_steps = np.concatenate([wrench_steps, np.full(self.parts, temperature)])
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (LOAD_SIGNS, 6 + self.parts))
         largest = np.concatenate([magnitude, np.full(self.parts, temperature)])
         self.loads = np.concatenate([[0.0 * largest, largest], signs * largest])
@@ -395,15 +405,18 @@ class _Corrections:
         return np.stack(corrections)
 
     def coefficients(self, names: tuple[str, ...], grid: tuple[Array, ...]) -> Array:
-        """Return c, C and H (n_1, ..., n_a, n_u (1 + 6 + p)) on a grid.
+        """Return the values of c, C and H on a grid, (n_1, ..., n_a, n_u (1 + 6 + p)).
 
-        C and H are central differences.
+        C and H are central differences with respect to the loads.
         """
         points = _points(grid)
-        units = np.diag(self.steps)
-        runs = self.at(names, points, np.concatenate([np.zeros((1, len(units))), units, -units]))
-        plus, minus = runs[1 : 1 + len(units)], runs[1 + len(units) :]
-        slopes = (plus - minus) / (2.0 * self.steps[:, None, None])
+        steps = np.diag(self.load_steps)
+        count = len(steps)
+        no_load = np.zeros((1, count))
+        runs = self.at(names, points, np.concatenate([no_load, steps, -steps]))
+        plus = runs[1 : 1 + count]
+        minus = runs[1 + count :]
+        slopes = (plus - minus) / (2.0 * self.load_steps[:, None, None])
         motors = runs.shape[-1]
         by_wrench = np.moveaxis(slopes[:6], 0, -1).reshape(len(points), 6 * motors)
         by_heat = np.moveaxis(slopes[6:], 0, -1).reshape(len(points), self.parts * motors)
@@ -411,19 +424,19 @@ class _Corrections:
         return flat.reshape(*(len(axis) for axis in grid), -1)
 
     def errors(self, names: tuple[str, ...], grid: tuple[Array, ...], values: Array) -> list[float]:
-        """Return the tool's largest errors, m, as a list of a + 1 values.
+        """Return the tool's largest errors, m, at points between the grid points.
 
-        The first a values are errors at midpoints along a single axis, the last one at cell
-        centers.
+        The first values, one for each axis, are errors at midpoints along this axis only. The last
+        value is the error at the centers of the cells.
         """
         midpoints = [0.5 * (axis[1:] + axis[:-1]) for axis in grid]
-        errors = []
-        for number in range(len(grid) + 1):
-            chosen = tuple(
-                midpoints[k] if number in (k, len(grid)) else axis for k, axis in enumerate(grid)
-            )
-            errors.append(self._error(names, grid, values, _points(chosen)))
-        return errors
+        between = []
+        for k in range(len(grid)):
+            axes = list(grid)
+            axes[k] = midpoints[k]
+            between.append(axes)
+        between.append(midpoints)
+        return [self._error(names, grid, values, _points(tuple(axes))) for axes in between]
 
     def _error(
         self, names: tuple[str, ...], grid: tuple[Array, ...], values: Array, points: Array
@@ -440,7 +453,7 @@ class _Corrections:
         port = self.model.platform.ports.position
         position = np.tile(self.model.platform_position(self.model.assembly.q), (len(points), 1))
         position[:, [port.columns.index(name) for name in names]] = points
-        R = np.linalg.pinv(self.model.platform.actuator_jacobian(position))
+        platform_per_actuator = np.linalg.pinv(self.model.platform.actuator_jacobian(position))
         J = self.model.platform.tool_jacobian(position)[:, :3]
-        tool_errors = np.einsum("nij,lnj->lni", J @ R, actuator_errors)
+        tool_errors = np.einsum("nij,lnj->lni", J @ platform_per_actuator, actuator_errors)
         return float(np.linalg.norm(tool_errors, axis=-1).max())

@@ -31,7 +31,7 @@ from tauloop.mechanism.model import BASE
 
 #: Conditions count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
-#: Largest condition number of the conditions' dependent coordinates at the sampled poses.
+#: Largest condition number at the sampled poses of the conditions in the dependent coordinates.
 MAX_DEPENDENT_CONDITION = 1e8
 
 
@@ -85,8 +85,9 @@ class SymbolicPartStructure:
         frames: Mapping[str, tuple[ca.SX, ca.SX]],
         temperatures: ca.SX,
     ) -> None:
-        """Derive the twists of all nodes along the tree."""
-        self.parts, self.temperatures = parts, temperatures
+        """Derive the twists of all nodes, from the base to the ends of the tree."""
+        self.parts = parts
+        self.temperatures = temperatures
         self.frames = {**frames, BASE: (ca.SX.eye(3), ca.SX(3, 1))}
         self.motions = self._tree_motions()
 
@@ -178,7 +179,7 @@ class SymbolicPartStructure:
         T = self.twists(joint)
         return self._relative(joint).times(ca.solve(T.T @ T, T.T))
 
-    def _direction(self, rod: LocalRod) -> tuple[ca.SX, ca.SX, Displacement]:
+    def _elongation(self, rod: LocalRod) -> tuple[ca.SX, ca.SX, Displacement]:
         """Return the direction (3,) of a rod, its length, and its elastic elongation (1)."""
         positions = [self.position(end) for end in rod.ends]
         difference = positions[1] - positions[0]
@@ -197,7 +198,8 @@ class SymbolicPartStructure:
 
     def _attachment_displacement(self, element: LocalElement) -> Displacement:
         """Return the displacements (k) of an element's attachments, in their local axes."""
-        rows, heats = [ca.SX(0, self.size)], [ca.SX(0, 1)]
+        rows = [ca.SX(0, self.size)]
+        heats = [ca.SX(0, 1)]
         for point, axes, freedoms in zip(
             element.points, element.axes, element.freedoms, strict=True
         ):
@@ -212,7 +214,7 @@ class SymbolicPartStructure:
         parts = self.parts
         for rod in parts.rods:
             if rod.stiffness is not None:
-                _, d, change = self._direction(rod)
+                _, d, change = self._elongation(rod)
                 yield Strain(displacement=change, stiffness=at_length(rod.stiffness, d))
         for element in parts.elements:
             displacement = self._attachment_displacement(element)
@@ -257,7 +259,7 @@ class SymbolicPartStructure:
             if blocked.size1():
                 yield self._relative(joint).times(blocked)
         for link in self.parts.links:
-            yield self._direction(link)[2]
+            yield self._elongation(link)[2]
         for combination in self.parts.combinations:
             if not combination.stiffness:
                 yield self._combined(combination.terms)
@@ -309,9 +311,12 @@ class SymbolicPartStructure:
     def _rod_weight(self, rod: LocalRod, g: ca.DM) -> ca.SX:
         """Return the generalized forces (n,) due to a rod's weight."""
         force = ca.SX(self.size, 1)
-        e, d, _ = self._direction(rod)
-        for end, along, across in zip(rod.ends, rod.along, rod.across, strict=True):
-            axial, lateral = at_length(along, d), at_length(across, d)
+        e, d, _ = self._elongation(rod)
+        for end, axial_mass, lateral_mass in zip(
+            rod.ends, rod.axial_masses, rod.lateral_masses, strict=True
+        ):
+            axial = at_length(axial_mass, d)
+            lateral = at_length(lateral_mass, d)
             end_force = lateral * g + (axial - lateral) * ca.dot(e, g) * e
             twist = self.point_twist(end.node, self.position(end))
             force += twist.rows[:3, :].T @ end_force
@@ -339,7 +344,8 @@ class SymbolicPartStructure:
         rows = list(self.conditions())
         if rows:
             total = self._eliminated(builder, rows)
-        K, force = ca.SX(self.size, self.size), self.load(wrench, gravity)
+        K = ca.SX(self.size, self.size)
+        force = self.load(wrench, gravity)
         for strain in self.strains():
             B = strain.displacement.rows
             KB = strain.stiffness @ B
@@ -352,9 +358,9 @@ class SymbolicPartStructure:
         return self.tool.rows @ x + self.tool.heat
 
     def _eliminated(self, builder: ProgramBuilder, rows: list[Displacement]) -> Displacement:
-        """Return all coordinates as functions of the free ones and of heat.
+        """Return all coordinates as functions of the free coordinates and of heat.
 
-        The conditions determine the other coordinates.
+        The conditions determine the dependent coordinates.
         """
         A = ca.vertcat(*(row.rows for row in rows))
         c = ca.vertcat(*(row.heat for row in rows))

@@ -102,7 +102,8 @@ class LoadedTool:
             model: the machine.
             loads: loads and temperatures at the samples.
         """
-        self.model, self.loads = model, loads
+        self.model = model
+        self.loads = loads
         self.length = float(machine_constants(model).shape.length)
 
     def pose(self, q: Array) -> ToolPose:
@@ -127,7 +128,8 @@ class LoadedTool:
         is_heated = self.loads.temperatures is not None
         if is_heated:
             expansion = self._thermal_expansion(q)
-            heat, thermal_diagnostics = expansion.error, expansion.diagnostics
+            heat = expansion.error
+            thermal_diagnostics = expansion.diagnostics
         if elastic_machine.elastic_names or not is_heated:
             require_elastic_data(self.model.mechanism, elastic_machine)
         by_geometric_stiffness = np.zeros(len(q))
@@ -179,7 +181,7 @@ class LoadedTool:
         return load
 
     def _thermal_expansion(self, q: Array) -> ThermalExpansion:
-        """Return the thermal error of the tool."""
+        """Return the thermal expansion at coordinates (N, n_q), with the tool's error."""
         options = ThermalExpansionOptions(
             temperatures=self.loads.temperatures or 0.0, expansions=self.loads.expansions
         )
@@ -206,11 +208,11 @@ class LoadedTool:
 
     # Corrections
 
-    def miss(self, q: Array, target: ToolPose, error: Array) -> Array:
+    def pose_deviation(self, q: Array, target: ToolPose, error: Array) -> Array:
         """Return the twist (N, 6) from the target to the tool, plus the tool's error (N, 6).
 
-        The rotation R Rₜᵀ is small, so that the vector of its skew-symmetric part is its rotation
-        vector.
+        The rotation matrix R Rₜᵀ from the target orientation Rₜ to the tool's orientation R is a
+        small rotation. Its rotation vector is therefore that of its skew-symmetric part.
         """
         pose = self.pose(q)
         rotation = pose.rotation @ np.swapaxes(target.rotation, -1, -2)
@@ -218,10 +220,11 @@ class LoadedTool:
         angle = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=-1)
         return np.concatenate([pose.position - target.position, angle], axis=-1) + error
 
-    def correction(self, q: Array, miss: Array) -> Array:
-        """Return the displacement (N, m) of the platform's coordinates that removes a miss (N, 6).
+    def correction(self, q: Array, deviation: Array) -> Array:
+        """Return the displacement (N, m) of the platform's coordinates that removes a deviation.
 
-        For redundant coordinates it is the smallest displacement.
+        The deviation (N, 6) is a twist of the tool. For redundant coordinates, the displacement is
+        the smallest.
         """
         S = np.swapaxes(self.directions(q), -1, -2)
         J = S @ self._jacobian(q)
@@ -230,14 +233,14 @@ class LoadedTool:
         if np.linalg.cond(J / scale).max(initial=1.0) > MAX_TOOL_CONDITION:
             # Some coordinates do not change the tool's pose: use the minimum-norm displacement.
             inverse = np.linalg.pinv(J / scale, rcond=1.0 / MAX_TOOL_CONDITION)
-            change = np.asarray(inverse @ (S @ miss[..., None]) / np.swapaxes(scale, -1, -2))
+            change = np.asarray(inverse @ (S @ deviation[..., None]) / np.swapaxes(scale, -1, -2))
         else:
-            change = np.asarray(np.linalg.solve(J, S @ miss[..., None]))
+            change = np.asarray(np.linalg.solve(J, S @ deviation[..., None]))
         return -np.asarray(change[..., 0], dtype=float)
 
-    def correctable(self, q: Array, miss: Array) -> Array:
-        """Return the part (N, 6) of a miss that the platform's coordinates can remove."""
-        change = self.correction(q, miss)
+    def correctable(self, q: Array, deviation: Array) -> Array:
+        """Return the component (N, 6) of a deviation that the platform's coordinates can remove."""
+        change = self.correction(q, deviation)
         return -np.asarray((self._jacobian(q) @ change[..., None])[..., 0])
 
     def _jacobian(self, q: Array) -> Array:
@@ -247,8 +250,8 @@ class LoadedTool:
     def directions(self, q: Array) -> Array:
         """Return the directions (N, 6, m) in which the tool is corrected exactly.
 
-        They are the directions of the platform's commanded coordinates. If joints are commanded,
-        they are the tool's Jacobian with rotations multiplied by the square of the machine's
+        These are the directions of the platform's commanded coordinates. If joints are commanded,
+        the result is the tool's Jacobian with rotations multiplied by the square of the machine's
         length.
         """
         constant = platform_directions(self.model)

@@ -80,8 +80,8 @@ class ThermalExpansionOptions(Options):
         temperatures: temperature of each part relative to the reference temperature, K; a number
             for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
-            for all parts for which the file states none. Bodies without beams and the base expand
-            uniformly if they have a coefficient.
+            for all parts for which the file states none. The base, and bodies without beams,
+            expand uniformly if they have a coefficient.
         log: table of measured temperatures instead of `temperatures`, with columns
             ``temperature.PART [K]``; a row for each pose, or all rows for one pose.
 

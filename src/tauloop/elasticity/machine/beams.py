@@ -102,8 +102,8 @@ def numeric_beam(
     Args:
         mechanism: the machine.
         beam: the beam of the file.
-        mass_factor: factor on the mass per length that distributes the remaining specified mass along
-            the beam.
+        mass_factor: factor of the mass per length, with which the specified mass that remains is
+            distributed along the beam.
         shear: whether shear deformation and rotary inertia are included (Timoshenko), if all sections
             have a shear stiffness.
     """
@@ -114,6 +114,7 @@ def numeric_beam(
     sections = piece_sections(beam)
 
     def values(items: list[Expression]) -> Array:
+        """Return the values of expressions, SI."""
         return np.array([mechanism.value(item) for item in items])
 
     rotary_y = values([section.rotary_inertia[0] for section in sections])
@@ -175,7 +176,8 @@ def _strength(
     for section in sections:
         if section.area is None or section.extent is None:
             return None
-        area, EA = mechanism.value(section.area), mechanism.value(section.axial_stiffness)
+        area = mechanism.value(section.area)
+        EA = mechanism.value(section.axial_stiffness)
         E = EA / area
         y, z = (mechanism.value(distance) for distance in section.extent)
         I_y, I_z = (mechanism.value(stiffness) / E for stiffness in section.bending_stiffness)
@@ -196,17 +198,19 @@ def _strength(
 def equivalent_stress(strength: SectionStrength, loads: Array, pieces: Array) -> Array:
     """Return the von Mises stress (N, e + 1) in sections, Pa; transverse shear is neglected.
 
-    It is √(σ² + 3 τ²) with σ = |F| / A + σ_b and τ = |T| / W_t. F is the axial force, T the torsional
-    moment, and W_t the torsional section modulus. The bending stress σ_b is √(σ_y² + σ_z²) for round
-    sections and σ_y + σ_z for others, with σ_y = |M_y| / W_y and σ_z = |M_z| / W_z.
+    The stress is √(σ² + 3 τ²) with σ = |F| / A + σ_b and τ = |T| / W_t. F is the axial force, T the
+    torsional moment, and W_t the torsional section modulus. The bending stress σ_b is √(σ_y² +
+    σ_z²) for round sections and σ_y + σ_z for others, with σ_y = |M_y| / W_y and σ_z = |M_z| / W_z.
 
     Args:
         strength: section data of the pieces.
         loads: (N, e + 1, 6) forces and moments in the sections at N poses.
         pieces: (e + 1,) piece to which each section belongs.
     """
-    force, torsion = np.abs(loads[..., 0]), np.abs(loads[..., 3])
-    about_y, about_z = np.abs(loads[..., 4]), np.abs(loads[..., 5])
+    force = np.abs(loads[..., 0])
+    torsion = np.abs(loads[..., 3])
+    about_y = np.abs(loads[..., 4])
+    about_z = np.abs(loads[..., 5])
     sigma_y = about_y / strength.section_modulus_y[pieces]
     sigma_z = about_z / strength.section_modulus_z[pieces]
     bending = np.hypot(sigma_y, sigma_z) if strength.is_round else sigma_y + sigma_z

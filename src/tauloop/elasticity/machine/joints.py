@@ -26,7 +26,8 @@ FREE_DIRECTIONS = {
     "translational": (0, 1, 2),
     "free": (0, 1, 2, 3, 4, 5),
 }
-#: Motions of the built-in kinds with one axis: whether each rotates about it or moves along it.
+#: For the built-in kinds with one axis, whether each motion is a rotation about the axis; otherwise
+#: it is a translation along the axis.
 ROTATES_ABOUT_AXIS = {"revolute": (True,), "prismatic": (False,), "cylindrical": (True, False)}
 
 
@@ -72,7 +73,7 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
 def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
     """Return the twists (N, 6, f) that a joint leaves free, at the origin of the child's frame.
 
-    They are in the axes of the base and in the order of the joint's velocities.
+    The twists are in the axes of the base and in the order of the joint's velocities.
 
     Args:
         joint: a joint of a built-in kind.
@@ -93,7 +94,7 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
 def elastic_directions(
     mechanism: Mechanism, compliance: Compliance, rotation: Array, free: Array, length: float
 ) -> tuple[Array, Array]:
-    """Return the twists (N, 6, e) of a joint's elastic bearings, and their stiffness (N, e, e).
+    """Return the twists (N, 6, e) of a joint's elastic bearings, and the stiffness (N, e, e).
 
     Args:
         mechanism: the machine.

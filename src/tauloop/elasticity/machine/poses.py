@@ -43,7 +43,7 @@ class CoordinateRows:
 #: for the reference pose.
 PoseInput = str | Mapping[str, str | float] | object | None
 
-#: Maximum number of poses that are taken from a motion.
+#: Maximum number of poses of a motion that are analyzed.
 MAX_MOTION_POSES = 50
 
 

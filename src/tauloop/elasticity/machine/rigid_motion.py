@@ -33,7 +33,7 @@ class RigidRates:
         origin: origins (N, 3) of the bodies, by name.
         angular_velocity, angular_acceleration: ω and α (N, 3) of the bodies, by name.
         velocity, acceleration: velocities and accelerations (N, 3) of the origins, by name.
-        coordinates: accelerations (N,) of all coordinates, by name.
+        coordinate_acceleration: accelerations (N,) of all coordinates, by name.
         coordinate_velocity: velocities (N,) of all coordinates, by name.
     """
 
@@ -42,7 +42,7 @@ class RigidRates:
     angular_acceleration: Mapping[str, Array]
     velocity: Mapping[str, Array]
     acceleration: Mapping[str, Array]
-    coordinates: Mapping[str, Array]
+    coordinate_acceleration: Mapping[str, Array]
     coordinate_velocity: Mapping[str, Array]
 
     def velocity_at(self, body: str, point: Array) -> Array:
@@ -50,7 +50,7 @@ class RigidRates:
         r = point - self.origin[body]
         return np.asarray(self.velocity[body] + np.cross(self.angular_velocity[body], r))
 
-    def at_point(self, body: str, point: Array) -> Array:
+    def acceleration_at(self, body: str, point: Array) -> Array:
         """Return the acceleration (N, 3) of a point (N, 3) that moves with a body."""
         r = point - self.origin[body]
         omega = self.angular_velocity[body]
@@ -67,10 +67,9 @@ class RigidMotion:
         """Build the function."""
         self._names = [body.name for body in mechanism.bodies if body.name != BASE]
         self._topology = topology
-        q, v, a = (
-            ca.SX.sym(name, size)
-            for name, size in (("q", topology.n_q), ("v", topology.n_v), ("a", topology.n_v))
-        )
+        q = ca.SX.sym("q", topology.n_q)
+        v = ca.SX.sym("v", topology.n_v)
+        a = ca.SX.sym("a", topology.n_v)
         motion = tree_motion(topology, nominal(mechanism), Configuration(q, {}), v, a)
         columns = []
         for name in self._names:
@@ -96,7 +95,7 @@ class RigidMotion:
             angular_acceleration=by_body(2),
             velocity=by_body(4),
             acceleration=by_body(3),
-            coordinates=dict(zip(self._topology.velocity_names, a.T, strict=True)),
+            coordinate_acceleration=dict(zip(self._topology.velocity_names, a.T, strict=True)),
             coordinate_velocity=dict(zip(self._topology.velocity_names, v.T, strict=True)),
         )
 
@@ -113,9 +112,11 @@ def inertia_forces(
 ) -> Array:
     """Return the generalized forces (N, n) that accelerate the undeformed machine.
 
-    They follow from the virtual work of the rigid motion on the n elastic coordinates: bodies
-    contribute Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]), and elements, whose acceleration is linear along
-    their axis, Eᵀ M [a]. For the points of telescopic rods see `TelescopicRod.acceleration`.
+    The forces follow from the virtual work of the rigid motion on the n elastic coordinates. Bodies
+    contribute Bᵀ (I [a; α] + [ω×(ω×h); ω×Jω]), with the map B from the coordinates to the twist of
+    the body, its spatial inertia I, first moment h and moments of inertia J. Elements, whose
+    acceleration is linear along their axis, contribute Eᵀ M a, with the map E from the coordinates
+    to those of the element. For telescopic rods see `TelescopicRod.acceleration`.
 
     Args:
         machine: bodies, joints and elements at N poses.
@@ -128,8 +129,9 @@ def inertia_forces(
             continue
         carrier = machine.carried_by[body.name]
         I = np.asarray(body.inertia)
-        omega, alpha = rates.angular_velocity[carrier], rates.angular_acceleration[carrier]
-        twist = np.concatenate([rates.at_point(carrier, body.origin), alpha], axis=-1)
+        omega = rates.angular_velocity[carrier]
+        alpha = rates.angular_acceleration[carrier]
+        twist = np.concatenate([rates.acceleration_at(carrier, body.origin), alpha], axis=-1)
         h = first_moment(I)
         spin = np.cross(omega, np.einsum("...ij,...j->...i", I[..., 3:, 3:], omega))
         gyroscopic = np.concatenate([np.cross(omega, np.cross(omega, h)), spin], axis=-1)
@@ -149,8 +151,9 @@ def inertia_forces(
             continue
         for index in np.flatnonzero(joint.inertia.diagonal()):
             terms = machine.rotors.get(joint.names[index], ((joint.names[index], 1.0),))
-            moved = joint.inertia[index, index] * coordinate_sum(rates.coordinates, terms)
-            total += motion[:, index] * moved[:, None]
+            acceleration = coordinate_sum(rates.coordinate_acceleration, terms)
+            force = joint.inertia[index, index] * acceleration
+            total += motion[:, index] * force[:, None]
     return total
 
 
@@ -175,12 +178,11 @@ def coordinate_sum(values: Mapping[str, Array], terms: Terms) -> Array:
 def rod_inertia_forces(machine: MachineStructure, rod: TelescopicRod, rates: RigidRates) -> Array:
     """Return the forces (N, k) that accelerate a telescopic rod, in its element's coordinates."""
     ends = [
-        (machine.carried_by.get(body, BASE), np.broadcast_to(point, (len(rod.length), 3)))
-        for body, point in zip(rod.bodies, rod.points, strict=True)
+        (machine.carried_by.get(body, BASE), np.broadcast_to(point, (len(rod.lengths), 3)))
+        for body, point in zip(rod.bodies, rod.ends, strict=True)
     ]
-    velocities, accelerations = (
-        (motion(*ends[0]), motion(*ends[1])) for motion in (rates.velocity_at, rates.at_point)
-    )
+    velocities = (rates.velocity_at(*ends[0]), rates.velocity_at(*ends[1]))
+    accelerations = (rates.acceleration_at(*ends[0]), rates.acceleration_at(*ends[1]))
     local = rod.acceleration(velocities, accelerations) @ rod.axes
     weighted = rod.masses[:, None] * local
     return np.asarray(np.einsum("npxk,npx->nk", rod.shapes, weighted))
@@ -195,7 +197,7 @@ def first_moment(inertia: Array) -> Array:
 def element_acceleration(machine: MachineStructure, element: Element, rates: RigidRates) -> Array:
     """Return the acceleration (N, k) of an undeformed element in its own coordinates."""
     points = [
-        rates.at_point(machine.carried_by.get(item.body, BASE), item.point)
+        rates.acceleration_at(machine.carried_by.get(item.body, BASE), item.point)
         for item in element.attachments
     ]
     samples = len(points[0])
@@ -229,10 +231,10 @@ def _beam_angular_acceleration(
     line = last.point - first.point
     length = np.linalg.norm(line, axis=-1, keepdims=True)
     direction = line / length
-    across = np.cross(direction, points[1] - points[0]) / length
+    transverse = np.cross(direction, points[1] - points[0]) / length
     carrier = machine.carried_by.get(first.body, BASE)
     spin = np.sum(direction * rates.angular_acceleration[carrier], axis=-1, keepdims=True)
-    return np.asarray(across + spin * direction)
+    return np.asarray(transverse + spin * direction)
 
 
 def velocity_terms(

@@ -90,9 +90,12 @@ class SymbolicStructure:
             names: parameters that become symbols.
             has_shear: whether beams deform in shear.
         """
-        self.model, self.assembled = model, assembled
+        self.model = model
+        self.assembled = assembled
         self.mechanism: Mechanism = model.assembly.loops.mechanism
-        self.displacement, self.names, self.has_shear = displacement, tuple(names), has_shear
+        self.displacement = displacement
+        self.names = tuple(names)
+        self.has_shear = has_shear
         self.theta = ca.SX.sym("theta", len(names))
         symbols = {name: self.theta[i] for i, name in enumerate(names)}
         self.values: Values = nominal(self.mechanism, symbols)
@@ -279,7 +282,8 @@ class SymbolicStructure:
             far, near = remaining, remaining - length
             remaining = near
             EI_y, EI_z = (scalar(stiffness) for stiffness in section.bending_stiffness)
-            first_moment, second_moment = (far**2 - near**2) / 2.0, (far**3 - near**3) / 3.0
+            first_moment = (far**2 - near**2) / 2.0
+            second_moment = (far**3 - near**3) / 3.0
             F[0, 0] += length / scalar(section.axial_stiffness)
             F[3, 3] += length / scalar(section.torsional_stiffness)
             F[1, 1] += second_moment / EI_z
@@ -449,7 +453,8 @@ def compliance_derivatives(symbolic: SymbolicStructure, q: Array) -> ComplianceD
     theta = np.array(symbolic.mechanism.parameters.vector(symbolic.names), dtype=float)
     x = _twists_and_motions(symbolic)
     forces = _forces(symbolic, q, theta, x)
-    size, rows = symbolic.size, forces.shape[1]
+    size = symbolic.size
+    rows = forces.shape[1]
     X, f = ca.SX.sym("x", size, 6), ca.SX.sym("f", rows, 6)
     energy = _mixed_energy(symbolic, X, f)
     upper_triangle = [(i, j) for j in range(6) for i in range(j + 1)]
@@ -507,7 +512,8 @@ def _mixed_energy(symbolic: SymbolicStructure, X: ca.SX, f: ca.SX) -> ca.SX:
 
 def _twists_and_motions(symbolic: SymbolicStructure) -> Array:
     """Return x (N, n_x, 6): twists of all bodies and motions of all joints per unit wrench."""
-    assembled, displacement = symbolic.assembled, symbolic.displacement
+    assembled = symbolic.assembled
+    displacement = symbolic.displacement
     structure = assembled.structure
     parts = [assembled.body_motion[body.name] @ displacement for body in structure.bodies]
     parts += [rows @ displacement for rows in assembled.joint_motion]
@@ -521,7 +527,8 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
     known forces f_k. A bearing with a compliance also satisfies F f_u = B_u x. For redundant
     constraints, the minimum-norm solution is used.
     """
-    samples, size = len(q), symbolic.size
+    samples = len(q)
+    size = symbolic.size
     items = symbolic.items
     outputs = [ca.densify(ca.vec(symbolic.tool))]
     outputs += [ca.densify(ca.vec(item.deformation)) for item in items]
@@ -554,7 +561,8 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
         right = unbalanced * weight[:, None]
         flexible = iter(values[len(items) :])
         offset = 0
-        rows, sides = [A], [right]
+        rows = [A]
+        sides = [right]
         for item, B in zip(open_items, unknown, strict=True):
             count = B.shape[1]
             if item.flexibility is not None:
@@ -565,9 +573,11 @@ def _forces(symbolic: SymbolicStructure, q: Array, theta: Array, x: Array) -> Ar
                 rows.append(row)
                 sides.append(B @ x / scale)
             offset += count
-        A, right = np.concatenate(rows, axis=1), np.concatenate(sides, axis=1)
+        A = np.concatenate(rows, axis=1)
+        right = np.concatenate(sides, axis=1)
         solved = np.linalg.pinv(A, rcond=RANK_TOLERANCE) @ right
-    forces, offset = [], 0
+    forces = []
+    offset = 0
     for item in items:
         count = item.deformation.shape[0]
         if item.force is None:
@@ -585,9 +595,11 @@ def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array)
     the loop equations φ = 0 and their Jacobian K_d. The derivatives are N v, where N maps velocities to
     derivatives of the coordinates.
     """
-    samples, assembly = len(q), symbolic.model.assembly
+    samples = len(q)
+    assembly = symbolic.model.assembly
     topology = symbolic.model.topology
-    n_v, count = topology.n_v, len(theta)
+    n_v = topology.n_v
+    count = len(theta)
     rows = closure(symbolic.mechanism, symbolic.motion)
     if not rows:
         return np.zeros((samples, q.shape[1], count))
@@ -603,7 +615,8 @@ def _coordinate_derivatives(symbolic: SymbolicStructure, q: Array, theta: Array)
     fixed = {*assembly.independent, *assembly.locked}
     moving = [i for i in range(n_v) if i not in fixed]
     loops = assembly.loops
-    row_scale, v_scale = loops.row_scale[:, None], loops.velocity_scale[moving]
+    row_scale = loops.row_scale[:, None]
+    v_scale = loops.velocity_scale[moving]
     scaled = row_scale * K_values[..., moving] * v_scale
     v = np.zeros((samples, n_v, count))
     right = -row_scale * phi_theta

@@ -43,21 +43,27 @@ class PartMass:
 
 def spread_mass(mass_per_length: float, length: float) -> PartMass:
     """Return the point masses of a part with uniform mass per length."""
-    starts = np.arange(PANELS) * (length / PANELS)
-    within = 0.5 * (_GAUSS_POINTS + 1.0) * (length / PANELS)
-    weights = 0.5 * _GAUSS_WEIGHTS * (length / PANELS)
+    panel_length = length / PANELS
+    panel_starts = np.arange(PANELS) * panel_length
+    distances_in_panel = 0.5 * (_GAUSS_POINTS + 1.0) * panel_length
+    weights = 0.5 * _GAUSS_WEIGHTS * panel_length
     return PartMass(
         masses=np.tile(mass_per_length * weights, PANELS),
-        distances=(starts[:, None] + within).ravel(),
+        distances=(panel_starts[:, None] + distances_in_panel).ravel(),
     )
 
 
-def equivalent_mass(mass: float, first: float, second: float) -> PartMass:
-    """Return two point masses with a mass, and its first and second moment about the outer end."""
+def equivalent_mass(mass: float, first_moment: float, second_moment: float) -> PartMass:
+    """Return two equal point masses with the given total mass and moments.
+
+    Args:
+        mass: total mass, kg.
+        first_moment, second_moment: moments of the mass about the outer end, kg m and kg m^2.
+    """
     if mass == 0.0:
         return PartMass(masses=np.zeros(0), distances=np.zeros(0))
-    center = first / mass
-    radius = np.sqrt(max(second / mass - center**2, 0.0))
+    center = first_moment / mass
+    radius = np.sqrt(max(second_moment / mass - center**2, 0.0))
     return PartMass(
         masses=np.full(2, 0.5 * mass), distances=np.array([center - radius, center + radius])
     )
@@ -65,55 +71,63 @@ def equivalent_mass(mass: float, first: float, second: float) -> PartMass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TelescopicRod:
-    """A telescopic rod, and the motion of its points as a function of an element's coordinates.
+    """A telescopic rod, with the motion of its point masses.
+
+    The motion is a function of the coordinates of the rod's element in the structure. An elastic
+    rod consists of e beam elements.
 
     Attributes:
         bodies: bodies or nodes that carry the ends A and B.
-        points: positions (N, 3) of both ends, m.
+        ends: positions (N, 3) of the ends A and B, m.
         axes: (N, 3, 3) local axes as columns; x points from A to B.
         lower, upper: masses of the parts.
         beam: bending and stretch of an elastic rod; None for a rigid rod.
-        flexibility: flexibility of the springs in series with the stretch: at A, between the parts,
-            and at B, m/N.
-        shares: fractions of an axial displacement of B by which the lower and the upper part of a
-            rigid rod move; None for a fixed length, where all axial displacements are equal.
+        compliances: compliances of the springs in series with the stretch: at A, between the
+            parts, and at B, m/N.
+        axial_fractions: fractions of an axial displacement of B by which the lower and the upper
+            part of a rigid rod move; None for an elastic rod, or a rod of fixed length.
         has_rotor: whether the element has a coordinate of the motor after those of the ends.
     """
 
     bodies: tuple[str, str]
-    points: tuple[Array, Array]
+    ends: tuple[Array, Array]
     axes: Array
     lower: PartMass
     upper: PartMass
     beam: ReducedBeam | None = None
-    flexibility: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    shares: tuple[float, float] | None = None
+    compliances: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    axial_fractions: tuple[float, float] | None = None
     has_rotor: bool = False
 
     @property
     def masses(self) -> Array:
-        """Masses (p,) of all points, those of the lower part first."""
+        """Masses (p,) of all point masses, those of the lower part first."""
         return np.concatenate([self.lower.masses, self.upper.masses])
 
     @cached_property
-    def length(self) -> Array:
+    def lengths(self) -> Array:
         """Lengths (N,) of the rod, m."""
-        return np.asarray(np.linalg.norm(self.points[1] - self.points[0], axis=-1))
+        return np.asarray(np.linalg.norm(self.ends[1] - self.ends[0], axis=-1))
 
     @cached_property
     def positions(self) -> Array:
-        """Distances (N, p) of all points from A, m."""
-        near = np.broadcast_to(self.lower.distances, (len(self.length), len(self.lower.distances)))
-        return np.concatenate([near, self.length[:, None] - self.upper.distances], axis=1)
+        """Distances (N, p) of all point masses from A, m."""
+        shape = (len(self.lengths), len(self.lower.distances))
+        lower = np.broadcast_to(self.lower.distances, shape)
+        upper = self.lengths[:, None] - self.upper.distances
+        return np.concatenate([lower, upper], axis=1)
 
     @cached_property
     def is_upper(self) -> NDArray[np.bool_]:
-        """Whether each point (p,) belongs to the upper part."""
+        """Whether each point mass (p,) belongs to the upper part."""
         return np.arange(len(self.masses)) >= len(self.lower.masses)
 
     @cached_property
     def shapes(self) -> Array:
-        """Matrices (N, p, 3, k) from the element's coordinates to displacements in local axes."""
+        """Matrices (N, p, 3, k) from the element's coordinates to the points' displacements.
+
+        The displacements are in local axes.
+        """
         shapes = self._rigid_shapes() if self.beam is None else self._beam_shapes(self.beam)
         if self.has_rotor:
             shapes = np.insert(shapes, 6, 0.0, axis=-1)
@@ -121,12 +135,12 @@ class TelescopicRod:
 
     def _rigid_shapes(self) -> Array:
         """Return the shapes (N, p, 3, 6) of a rod that stays straight."""
-        fraction = self.positions / self.length[:, None]
+        fraction = self.positions / self.lengths[:, None]
         shapes = np.zeros((*fraction.shape, 3, 6))
         for axis in range(3):
             weight = fraction
-            if axis == 0 and self.shares is not None:
-                weight = np.where(self.is_upper, self.shares[1], self.shares[0])
+            if axis == 0 and self.axial_fractions is not None:
+                weight = np.where(self.is_upper, self.axial_fractions[1], self.axial_fractions[0])
             shapes[..., axis, axis] = 1.0 - weight
             shapes[..., axis, 3 + axis] = weight
         return shapes
@@ -134,40 +148,45 @@ class TelescopicRod:
     def _beam_shapes(self, beam: ReducedBeam) -> Array:
         """Return the shapes (N, p, 3, k) of a rod that bends and stretches."""
         shapes = np.zeros((*self.positions.shape, 3, beam.size))
-        index, within, lengths = self._elements(beam)
+        index, within, element_lengths = self._beam_elements(beam)
         for axis, motion in ((1, BeamMotion.BEND_XY), (2, BeamMotion.BEND_XZ)):
             positions, signs = beam.places[motion]
             basis = beam.motions[motion].basis
-            cubic, _, _ = bending_shapes(within, lengths, np.zeros_like(lengths))
+            cubic, _, _ = bending_shapes(within, element_lengths, np.zeros_like(element_lengths))
             rows = _at_nodes(basis, 2 * index[..., None] + np.arange(4))
             shapes[..., axis, positions] = signs * np.einsum("npj,npjk->npk", cubic, rows)
         shapes[..., 0, beam.places[BeamMotion.STRETCH][0]] = self._stretch(beam, index, within)
         return shapes
 
-    def _elements(self, beam: ReducedBeam) -> tuple[Indices, Array, Array]:
-        """Return for each point its element, its position there from 0 to 1, and the length.
+    def _beam_elements(self, beam: ReducedBeam) -> tuple[Indices, Array, Array]:
+        """Return the beam elements that contain the points.
 
-        All arrays are (N, p).
+        Returns:
+            For each point (N, p): index of its beam element, position in this element (0 to 1), and
+            length of this element, m.
         """
-        lengths = np.broadcast_to(beam.lengths, (len(self.length), beam.lengths.shape[-1]))
+        lengths = np.broadcast_to(beam.lengths, (len(self.lengths), beam.lengths.shape[-1]))
         ends = np.cumsum(lengths, axis=-1)
         index = np.sum(self.positions[..., None] > ends[:, None, :], axis=-1)
         index = np.minimum(index, lengths.shape[-1] - 1)
-        size = np.take_along_axis(lengths, index, axis=-1)
+        element_length = np.take_along_axis(lengths, index, axis=-1)
         start = np.take_along_axis(ends - lengths, index, axis=-1)
-        return index, np.clip((self.positions - start) / size, 0.0, 1.0), size
+        within = np.clip((self.positions - start) / element_length, 0.0, 1.0)
+        return index, within, element_length
 
     def _stretch(self, beam: ReducedBeam, index: Indices, within: Array) -> Array:
         """Return the matrix (N, p, k) from the stretch coordinates to axial displacements."""
-        near, far, jump = stretch_field(beam, self.flexibility)
-        start, end = (np.take_along_axis(values, index, axis=-1) for values in (near, far))
-        moved = start + within * (end - start) + np.where(self.is_upper, jump[:, None], 0.0)
+        element_starts, element_ends, middle_stretch = stretch_field(beam, self.compliances)
+        at_start = np.take_along_axis(element_starts, index, axis=-1)
+        at_end = np.take_along_axis(element_ends, index, axis=-1)
+        jump = np.where(self.is_upper, middle_stretch[:, None], 0.0)
+        fraction = at_start + within * (at_end - at_start) + jump
         basis = beam.motions[BeamMotion.STRETCH].basis[..., 2:]
         rows = _at_nodes(basis, index[..., None] + np.arange(2))
         weights = np.stack([1.0 - within, within], axis=-1)
         modes = np.einsum("npj,npjk->npk", weights, rows)
         _, signs = beam.places[BeamMotion.STRETCH]
-        shapes = np.concatenate([(1.0 - moved)[..., None], moved[..., None], modes], axis=-1)
+        shapes = np.concatenate([(1.0 - fraction)[..., None], fraction[..., None], modes], axis=-1)
         return np.asarray(signs * shapes)
 
     def acceleration(
@@ -175,43 +194,47 @@ class TelescopicRod:
     ) -> Array:
         """Return the accelerations (N, p, 3) of all points of the undeformed rod.
 
-        With d = B - A = L u, L'' = u·d'' + L |u'|² and u'' = (d'' - L'' u - 2 L' u') / L. A point
-        at the distance s from A has the acceleration A'' + s u'', a point at the distance s from B
-        has B'' - s u''.
+        With d = B - A = L u (length L, unit vector u), L'' = u·d'' + L |u'|² and
+        u'' = (d'' - L'' u - 2 L' u') / L. A point of the lower part at the distance s from A has
+        the acceleration A'' + s u''. A point of the upper part at the distance s from B has
+        B'' - s u''.
 
         Args:
             velocities: (N, 3) of A and B.
             accelerations: (N, 3) of A and B.
         """
         L_rate, u_rate = self._rates(velocities)
-        L, u = self.length[:, None], self.axes[..., 0]
+        L = self.lengths[:, None]
+        u = self.axes[..., 0]
         relative = accelerations[1] - accelerations[0]
         L_second = _dot(u, relative) + L * _dot(u_rate, u_rate)
         u_second = (relative - L_second * u - 2.0 * L_rate * u_rate) / L
-        near = accelerations[0][:, None] + self.lower.distances[:, None] * u_second[:, None]
-        far = accelerations[1][:, None] - self.upper.distances[:, None] * u_second[:, None]
-        return np.concatenate([near, far], axis=1)
+        lower = accelerations[0][:, None] + self.lower.distances[:, None] * u_second[:, None]
+        upper = accelerations[1][:, None] - self.upper.distances[:, None] * u_second[:, None]
+        return np.concatenate([lower, upper], axis=1)
 
     def _rates(self, velocities: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Return L' (N, 1) and u' (N, 3)."""
+        """Return L' (N, 1) and u' (N, 3), the time derivatives of length and direction."""
         u = self.axes[..., 0]
         difference = velocities[1] - velocities[0]
-        rate = _dot(u, difference)
-        return rate, (difference - rate * u) / self.length[:, None]
+        L_rate = _dot(u, difference)
+        return L_rate, (difference - L_rate * u) / self.lengths[:, None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RodRotor(TelescopicRod):
-    """The inertia of a motor that moves with a rod's length, as a point with the acceleration L''.
+    """The reflected inertia of a motor that moves with the length L of a rod.
 
-    The upper part has this single point, whose mass is the inertia.
+    The inertia (kg) is represented by a fictitious point mass, which is the only point of the upper
+    part. Its displacement along the rod is the change of L, its acceleration is L''.
     """
 
     @cached_property
     def shapes(self) -> Array:
         """Matrix (N, 1, 3, 6) from the ends' displacements to the change of the length."""
-        shapes = np.zeros((len(self.length), 1, 3, 6))
-        shapes[:, 0, 0, 0], shapes[:, 0, 0, 3] = -1.0, 1.0
+        shapes = np.zeros((len(self.lengths), 1, 3, 6))
+        shapes[:, 0, 0, 0] = -1.0
+        shapes[:, 0, 0, 3] = 1.0
         return shapes
 
     def acceleration(
@@ -221,29 +244,32 @@ class RodRotor(TelescopicRod):
         _, u_rate = self._rates(velocities)
         u = self.axes[..., 0]
         L_second = _dot(u, accelerations[1] - accelerations[0])
-        L_second = L_second + self.length[:, None] * _dot(u_rate, u_rate)
+        L_second = L_second + self.lengths[:, None] * _dot(u_rate, u_rate)
         return np.asarray((L_second * u)[:, None])
 
 
 def stretch_field(
-    beam: ReducedBeam, flexibility: tuple[float, float, float]
+    beam: ReducedBeam, compliances: tuple[float, float, float]
 ) -> tuple[Array, Array, Array]:
-    """Return the static axial displacements of a rod with springs in series for a unit motion of B.
+    """Return the static axial displacements of a rod with springs for a unit displacement of B.
+
+    The rod and the springs are in series. End A is fixed.
 
     Args:
         beam: the rod.
-        flexibility: flexibility of the springs at A, between the parts, and at B, m/N.
+        compliances: compliances of the springs at A, between the parts, and at B, m/N.
 
     Returns:
-        Displacements (N, e) at the start and at the end of each element, without the stretch of the
-        spring between the parts, and this stretch (N,).
+        Three arrays: the displacements at the start (N, e) and at the end (N, e) of each beam
+        element, both without the stretch of the spring between the parts; and this stretch (N,).
     """
     axial = np.broadcast_to(beam.properties.axial, beam.lengths.shape)
-    element_flexibility = beam.lengths / axial
-    start, middle, end = flexibility
-    total = element_flexibility.sum(axis=-1) + start + middle + end
-    far = (start + np.cumsum(element_flexibility, axis=-1)) / total[..., None]
-    return far - element_flexibility / total[..., None], far, middle / total
+    element_compliances = beam.lengths / axial
+    at_A, middle, at_B = compliances
+    total = element_compliances.sum(axis=-1) + at_A + middle + at_B
+    element_ends = (at_A + np.cumsum(element_compliances, axis=-1)) / total[..., None]
+    element_starts = element_ends - element_compliances / total[..., None]
+    return element_starts, element_ends, middle / total
 
 
 def _at_nodes(basis: Array, rows: Indices) -> Array:

@@ -102,8 +102,8 @@ class StiffnessOptions(Options):
         temperatures: temperature of each part relative to the reference temperature, K; a number
             for all parts that have a coefficient of expansion.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
-            for all parts for which the file states none. Bodies without beams and the base expand
-            uniformly if they have a coefficient.
+            for all parts for which the file states none. The base, and bodies without beams,
+            expand uniformly if they have a coefficient.
 
     Examples:
         >>> import tauloop as tl

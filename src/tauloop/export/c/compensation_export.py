@@ -66,8 +66,8 @@ class CompensationExportOptions(Options):
             there are no batch kernels.
         passes: number of corrections; from the second on, loads act at the corrected pose.
         expansions: coefficients of expansion by part, 1/K, instead of the file's; or one number
-            for all parts for which the file states none. Bodies without beams and the base expand
-            uniformly if they have a coefficient.
+            for all parts for which the file states none. The base, and bodies without beams,
+            expand uniformly if they have a coefficient.
         weightless: neglect the weight of the machine.
         seed: seed of the loads in the test program.
 

@@ -1,4 +1,4 @@
-"""Export of an actuator map: C in both precisions, a Python module, and a package for ros2_control."""
+"""Export of a transmission (`ActuatorMap`): C code, a Python module, a package for ros2_control."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tauloop.export.transmission.c_functions import c_export
 from tauloop.export.transmission.ros2_control import package_files, package_name
 from tauloop.model.model import MachineSource
 
+#: Names of the formats; "double" and "single" are C code in this precision.
 FORMATS = ("double", "single", "python", "ros2")
 
 
@@ -51,7 +52,7 @@ class TransmissionOptions(Options):
     seed: int = option(0, least=0)
 
     def _note_mismatches(self, problems: Problems) -> None:
-        """Report an empty list of formats."""
+        """Add a problem if the list of formats is empty."""
         if not self.formats:
             problems.add("formats", "is empty", f"choose from {', '.join(FORMATS)}")
 
@@ -62,7 +63,7 @@ class TransmissionExport(ExportedFiles):
 
     Attributes:
         joints, actuators: names, in the order of all arrays.
-        code: exported C by precision.
+        code: exported C code by precision, "double" or "single".
     """
 
     joints: tuple[str, ...]
@@ -72,12 +73,15 @@ class TransmissionExport(ExportedFiles):
     @property
     @in_json()
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return the largest relative errors of single precision."""
+        """Largest relative errors of single precision."""
         return tuple(item for export in self.code.values() for item in export.diagnostics)
 
     @property
     def status(self) -> Status:
-        """Return doubtful if single precision is not accurate enough; a failed export raises."""
+        """`DOUBTFUL` if single precision is not accurate enough, otherwise `OK`.
+
+        An export that fails raises an error.
+        """
         return Status.OK if all(item.is_good for item in self.diagnostics) else Status.DOUBTFUL
 
 
@@ -92,7 +96,8 @@ def export_transmission(
     """Export the map between joints and the motors that move them, in both directions.
 
     Every format computes positions, velocities and efforts in both directions, the Jacobian, the
-    reflected inertia, and a status for every sample. Equal machines give equal source code.
+    reflected inertia, and a status for every sample. The source code depends only on the machine
+    and the options.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -64,6 +64,7 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
 
 
 def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
+    """Return the keys of an inertia of a drive line."""
     kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
     data: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction
@@ -74,6 +75,7 @@ def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
 
 
 def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[str, Any]:
+    """Return the keys of a connection of two inertias, with its ratio and compliance."""
     data: dict[str, Any] = {"first": item.first, "second": item.second}
     ratio = item.ratio
     if turns[item.first] and not turns[item.second]:
@@ -100,6 +102,7 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
 
 
 def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
+    """Return the keys of the control; default filters are omitted."""
     data = keys_of(CONTROL, control, turns, text)
     for key, encoder, law in (
         ("position", control.encoder, control.position),

@@ -114,10 +114,12 @@ def _dimension(shape: Shape, key: str) -> Dimension:
 
 
 def _material(material: Material, text: Text) -> dict[str, Any]:
+    """Return the keys of a material."""
     return keys_of(MATERIAL, material, False, text)
 
 
 def _section(section: Section, text: Text) -> dict[str, Any]:
+    """Return the keys of a cross section, under the name of its kind."""
     field = SECTION.field(section.kind)
     if field is None or not isinstance(field.kind, Shape):
         raise AssertionError(f"{section.kind} is not a kind of section")
@@ -149,6 +151,7 @@ def _segments(beam: Beam, text: Text) -> list[dict[str, Any]]:
 
 
 def _body_beam(beam: BodyBeam, text: Text) -> dict[str, Any]:
+    """Return the keys of a beam of a body."""
     first, last = beam.interfaces
     keys: dict[str, Any] = {
         "from": _point(beam.start, first, text),
@@ -160,12 +163,14 @@ def _body_beam(beam: BodyBeam, text: Text) -> dict[str, Any]:
 
 
 def _point(position: Vector, interface: str, text: Text) -> str | list[str]:
+    """Return the name of an interface, or the coordinates of a point without a name."""
     if interface:
         return interface
     return [text(component, units.LENGTH) for component in position]
 
 
 def _structure(structure: ReducedStructure, text: Text) -> dict[str, Any]:
+    """Return the keys of a reduced finite-element model."""
     nodes = zip(structure.nodes, structure.interfaces, strict=True)
     keys: dict[str, Any] = {
         "on": structure.body,

@@ -176,7 +176,7 @@ class ExpressionWriter:
             return expression.name, _ATOM
         if isinstance(expression, Measured):
             if self.measured is None:
-                raise AssertionError("only outputs contain measured numbers")
+                raise AssertionError("measured values are allowed in outputs only")
             return self.measured(expression), _ATOM
         operation = expression.operation
         dimensions = self._argument_dimensions(expression, dimension)
@@ -200,7 +200,8 @@ class ExpressionWriter:
             return None
         if isinstance(expression, Measured):
             return expression.dimension
-        operation, arguments = expression.operation, expression.arguments
+        operation = expression.operation
+        arguments = expression.arguments
         if operation in ("sin", "cos", "tan"):
             return ONE
         if operation in ("asin", "acos", "atan", "atan2"):

@@ -1,4 +1,7 @@
-"""The grammar of side files: properties of the joints of one URDF, in the form of machine files."""
+"""The grammar of side files: properties of the joints of one URDF, with the keys of machine files.
+
+A side file is a companion of a URDF and contains properties that URDF cannot represent.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ from tauloop.mechanism.model import JOINT_KINDS
 
 SIDE_FORMAT = "tauloop-urdf-side/1"
 _TEXT = Text(is_needed=True)
-_FRAMES = ListOf(item=_TEXT, may_be_empty=True)
+_TEXT_LIST = ListOf(item=_TEXT, may_be_empty=True)
 #: Keys that close loops, in Tauloop's and in Gepetto's side files.
 CLOSURES = (
     field(
@@ -44,28 +47,38 @@ CLOSURES = (
         "pairs of frames that coincide",
     ),
     field(
-        "type", _FRAMES, "3d if only origins coincide, 6d if axes coincide too, or a kind of joint"
+        "type",
+        _TEXT_LIST,
+        "3d if only origins coincide, 6d if axes coincide too, or a kind of joint",
     ),
 )
-LOOP_SIDE = Shape(
+#: Grammar of a file of Gepetto, which closes the loops of a URDF.
+GEPETTO_FILE = Shape(
     name="robot.yaml",
     doc="Gepetto's robot.yaml next to a URDF.",
     fields=(
         *CLOSURES,
-        field("name_mot", _FRAMES, "joints with a motor"),
-        field("joint_name", _FRAMES, "joints of another kind than in the URDF"),
-        field("joint_type", _FRAMES, "kinds of the joints in `joint_name`"),
+        field("name_mot", _TEXT_LIST, "joints with a motor"),
+        field("joint_name", _TEXT_LIST, "joints of another kind than in the URDF"),
+        field("joint_type", _TEXT_LIST, "kinds of the joints in `joint_name`"),
     ),
 )
 #: Provenance in a mapping with values; each key is optional.
-ORIGIN = replace(
+OPTIONAL_PROVENANCE = replace(
     PROVENANCE, fields=tuple(replace(key, required=False) for key in PROVENANCE.fields)
 )
 
 
-def _each(names: list[str], kind: Kind, what: str) -> Shape:
+def _mapping_of(names: list[str], kind: Kind, item: str) -> Shape:
+    """Return the grammar of a mapping with these names as keys and values of one kind.
+
+    Args:
+        names: permitted keys, all optional.
+        kind: kind of the values.
+        item: name of an item, for messages.
+    """
     return Shape(
-        name=what, doc=f"{what} by name", fields=tuple(field(name, kind, what) for name in names)
+        name=item, doc=f"{item} by name", fields=tuple(field(name, kind, item) for name in names)
     )
 
 
@@ -74,41 +87,43 @@ def side_shape(tree: UrdfTree) -> Shape:
     stiffness, rest = SPRING.fields
     not_negative = replace(stiffness, kind=value(units.STIFFNESSES, "spring", "not negative"))
     spring = replace(SPRING, fields=(not_negative, replace(rest, required=False)))
-    freedom = tuple(
+    freedom_fields = tuple(
         replace(key, kind=spring) if key.name == "spring" else key for key in FREEDOM.fields
     )
     joint_elements = Shape(
-        name="joint of a side file", doc="Properties of a joint that URDF lacks.", fields=freedom
+        name="joint of a side file",
+        doc="Properties of a joint that URDF lacks.",
+        fields=freedom_fields,
     )
-    moving = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
+    moving_joints = [joint for joint in tree.joints if joint.kind in ("revolute", "prismatic")]
     offsets = tuple(
         field(
             joint.name,
             value(units.ANGLE if joint.kind == "revolute" else units.LENGTH, "geometry"),
             "",
         )
-        for joint in moving
+        for joint in moving_joints
     )
     floating = Shape(
         name="floating joint",
-        doc="Reference frame of a floating joint's coordinates, with losses, springs and limits.",
+        doc="Reference frame of a floating joint's coordinates, with friction, springs and limits.",
         fields=(
             *TOOL_SHAPE.fields,
             field(
                 "freedoms",
-                _each(list(JOINT_KINDS["free"].velocities), joint_elements, "freedom"),
-                "elements that act on each velocity",
+                _mapping_of(list(JOINT_KINDS["free"].velocities), joint_elements, "freedom"),
+                "friction, springs and limits of each degree of freedom",
             ),
         ),
     )
     ball = Shape(
         name="ball joint",
-        doc="Zero of a ball joint's quaternion, with losses, springs and limits.",
+        doc="Reference rotation of a ball joint, with friction, springs and limits.",
         fields=(
             field(
                 "start",
                 ListOf(item=CONSTANT_TURN, may_be_empty=True),
-                "rotation of the ball joint at the file's pose",
+                "rotation of the ball joint at the reference pose of the file",
             ),
             field(
                 "reversed",
@@ -117,8 +132,8 @@ def side_shape(tree: UrdfTree) -> Shape:
             ),
             field(
                 "freedoms",
-                _each(list(JOINT_KINDS["spherical"].velocities), joint_elements, "freedom"),
-                "elements that act on each velocity",
+                _mapping_of(list(JOINT_KINDS["spherical"].velocities), joint_elements, "freedom"),
+                "friction, springs and limits of each degree of freedom",
             ),
         ),
     )
@@ -137,8 +152,8 @@ def side_shape(tree: UrdfTree) -> Shape:
         ),
     )
     gravity = ListOf(item=value(units.ACCELERATION, "gravity"), length=3)
-    free = [joint.name for joint in tree.joints if joint.kind == "free"]
-    balls = [joint.name for joint in tree.joints if joint.kind == "spherical"]
+    floating_names = [joint.name for joint in tree.joints if joint.kind == "free"]
+    ball_names = [joint.name for joint in tree.joints if joint.kind == "spherical"]
     return Shape(
         name="side file",
         doc="Properties that URDF cannot represent.",
@@ -154,13 +169,25 @@ def side_shape(tree: UrdfTree) -> Shape:
             ),
             field(
                 "joints",
-                _each([joint.name for joint in moving], joint_elements, "joint"),
-                "elements that act on joints",
+                _mapping_of([joint.name for joint in moving_joints], joint_elements, "joint"),
+                "friction, springs and limits of joints",
             ),
-            field("floating", _each(free, floating, "floating joint"), "floating joints"),
-            field("balls", _each(balls, ball, "ball joint"), "ball joints"),
-            field("couplings", MapOf(item=COUPLING, key="coupling"), "gears between joints"),
-            field("losses", MapOf(item=LOSS, key="loss"), "friction of combinations"),
+            field(
+                "floating",
+                _mapping_of(floating_names, floating, "floating joint"),
+                "floating joints",
+            ),
+            field("balls", _mapping_of(ball_names, ball, "ball joint"), "ball joints"),
+            field(
+                "couplings",
+                MapOf(item=COUPLING, key="coupling"),
+                "linear couplings of joint coordinates",
+            ),
+            field(
+                "losses",
+                MapOf(item=LOSS, key="loss"),
+                "friction that depends on combinations of joint velocities",
+            ),
             field("actuators", MapOf(item=ACTUATOR, key="actuator"), "motors"),
             *CLOSURES,
         ),
@@ -170,14 +197,15 @@ def side_shape(tree: UrdfTree) -> Shape:
 def without_provenance(
     root: Cursor, origin: tuple[str, str]
 ) -> tuple[Node, dict[int, tuple[str, str]], tuple[str, str]]:
-    """Return the nodes without ``provenance`` (permitted in any mapping), and its values.
+    """Return the nodes without ``provenance`` (permitted in any mapping), and the removed values.
 
     Args:
         root: top level of the file.
         origin: status and source of values without provenance.
 
     Returns:
-        The root node; status and source by the id of each node below it; those of the top level.
+        The root node; a mapping from the `id` of each node to its (status, source); and the
+        (status, source) of the root node.
     """
     origins: dict[int, tuple[str, str]] = {}
 
@@ -186,7 +214,10 @@ def without_provenance(
             provenance = node.get("provenance")
             if provenance is not None:
                 provenance_cursor = replace(
-                    root, node=provenance, kind=ORIGIN, where=f"{where}.provenance".lstrip(".")
+                    root,
+                    node=provenance,
+                    kind=OPTIONAL_PROVENANCE,
+                    where=f"{where}.provenance".lstrip("."),
                 )
                 check_structure(provenance_cursor)
                 origin = (

@@ -54,7 +54,8 @@ class WithSideFile:
         Raises:
             InputError: a file cannot be written.
         """
-        meshes, side = self.meshes.write(path.parent), side_path(path)
+        meshes = self.meshes.write(path.parent)
+        side = side_path(path)
         write_text(side, self.side)
         write_text(path, self.text)
         return Written(files=(path, side, *meshes), notes=self.notes, side=side, names=self.names)
@@ -150,7 +151,8 @@ class SideWriter:
 
     def ball(self, primitive: Primitive) -> dict[str, Any]:
         """Return a ball joint's orientation at the file's pose, losses, springs and limits."""
-        kind, content = JOINT_KINDS["spherical"], dict[str, Any]()
+        kind = JOINT_KINDS["spherical"]
+        content = dict[str, Any]()
         start = primitive.pose()
         if start.is_turned:
             content["start"] = _rotations(start)
@@ -169,7 +171,8 @@ class SideWriter:
 
     def floating(self, name: str, frame: FramePose) -> dict[str, Any]:
         """Return the reference frame of a floating joint's coordinates, with its freedoms."""
-        kind, content = JOINT_KINDS["free"], dict[str, Any]()
+        kind = JOINT_KINDS["free"]
+        content = dict[str, Any]()
         if frame.position.any():
             content["at"] = [literal(x, units.LENGTH) for x in frame.position]
         if frame.is_turned:
@@ -182,7 +185,8 @@ class SideWriter:
 
     def finished(self, text: str, sections: dict[str, Any]) -> WithSideFile:
         """Return both texts; `sections` follow the first sections of the side file."""
-        mechanism, elements = self.mechanism, self.elements
+        mechanism = self.mechanism
+        elements = self.elements
         omissions = {key.name: getattr(mechanism, key.name) for key in OMISSIONS}
         source = f"written from the machine {mechanism.name}"
         side: dict[str, Any] = {
@@ -252,6 +256,10 @@ class SideWriter:
             self.notes.append(f"renamed, which also affects channels of logs: {', '.join(pairs)}")
 
     def _platform(self) -> dict[str, Any]:
+        """Return the keys of the platform.
+
+        Independent coordinates that cannot be written are noted.
+        """
         platform = self.mechanism.platform
         content: dict[str, Any] = {"body": self.links[platform.body]}
         if tool := self.elements.pose(platform.tool):

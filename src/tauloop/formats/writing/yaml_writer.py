@@ -285,12 +285,14 @@ class _YamlWriter:
     # Frames
 
     def _placement(self, placement: Placement) -> str | dict[str, Any]:
+        """Return the name of a body, or the keys of a frame on the body."""
         pose = self._write.pose(placement)
         return _Braces({"on": placement.body} | pose) if pose else placement.body
 
     # Inertia
 
     def _body(self, body: Body) -> str | dict[str, Any]:
+        """Return the keys of a body, or "massless"."""
         if not body.beams:
             return "massless" if body.inertia is None else self._inertia(body.inertia)
         from tauloop.formats.writing.elastic_writer import (
@@ -346,6 +348,7 @@ class _YamlWriter:
     # Elements
 
     def _joint(self, joint: Joint) -> dict[str, Any]:
+        """Return the keys of a joint."""
         kind = JOINT_KINDS[joint.kind]
         written: dict[str, Any] = {"type": joint.kind}
         if joint.axes:
@@ -369,6 +372,7 @@ class _YamlWriter:
         return written | ({"cut": "yes"} if joint.is_cut else {})
 
     def _rod(self, rod: Rod) -> dict[str, Any]:
+        """Return the keys of a rod."""
         start, axis = self._first_axis(rod)
         written: dict[str, Any] = {"from": self._placement(start), "to": self._placement(rod.end)}
         if rod.length is not None:
@@ -463,6 +467,7 @@ class _YamlWriter:
         )
 
     def _platform(self) -> dict[str, Any]:
+        """Return the keys of the platform and of its motion."""
         platform = self._mechanism.platform
         joint = next(
             (joint for joint in self._mechanism.joints if self._is_platform_motion(joint)), None
@@ -510,7 +515,8 @@ class _YamlWriter:
 
 def _reference(kind: str, values: Sequence[float]) -> str | dict[str, Any] | None:
     """Return the start value of a joint; None if `reference` can be omitted."""
-    names, angular = JOINT_KINDS[kind].coordinates, JOINT_KINDS[kind].angular
+    names = JOINT_KINDS[kind].coordinates
+    angular = JOINT_KINDS[kind].angular
     if not values or tuple(values) == JOINT_KINDS[kind].neutral:
         return None
     if names == ("",):

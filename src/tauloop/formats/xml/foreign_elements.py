@@ -2,10 +2,10 @@
 
 An element that connects links or changes a mass must not be ignored, because the imported machine
 would then silently differ from the file. Every element is therefore in one of three lists. Elements
-of the first list are read. Elements of the second list have no effect on the motion (drawing,
-sensors, contacts, settings of a simulation) and are counted in the notes. Elements of the third
-list are rejected. An element in none of the lists is rejected if its name contains one of
-`TIE_WORDS`; otherwise `tauloop.check` reports it as a problem of the machine.
+of the first list are read. Elements of the second list are outside Tauloop's model (drawing,
+sensors, contacts, control, settings of a simulation) and are counted in the notes. Elements of the
+third list are rejected. An element that is in no list is rejected if its name contains one of
+`TIE_WORDS`; otherwise `tauloop.check` reports the element as a problem of the machine.
 
 `docs/foreign-elements.md` is generated from this table.
 """
@@ -88,7 +88,7 @@ class ElementRow:
         parent: tag of the enclosing element; `ANY_PARENT` for any.
         tags: tags of the elements.
         treatment: treatment of the elements.
-        meaning: purpose of the elements; for rejected ones the reason and the remedy.
+        meaning: purpose of the elements; for rejected elements, the reason and the remedy.
     """
 
     file_format: str
@@ -126,7 +126,11 @@ _URDF = (
         "urdf",
         Treatment.READ,
         ("robot", "link joint material", "the machine and its colors"),
-        ("robot", "loop coupling", "loops and gears of GRBDA"),
+        (
+            "robot",
+            "loop coupling",
+            "loops and gears of GRBDA (generalized rigid-body dynamics algorithms)",
+        ),
         ("robot", "constraint", "loops (urdfdom_headers pull request 108)"),
         ("robot", "drake:ball_constraint", "a ball joint that closes a loop"),
         (
@@ -197,7 +201,11 @@ _URDF = (
         ("link", "collision", "contacts; drawn if no visual can be drawn"),
         ("link", "origin", "not part of URDF, and not read"),
         ("link", "contact self_collision_checking collision_checking capsule verbose", "contacts"),
-        ("joint", "joint_properties", "an older form of losses; reported unless zero"),
+        (
+            "joint",
+            "joint_properties",
+            "damping and friction in an older form; reported unless zero",
+        ),
         (
             "joint",
             "calibration safety_controller safety",
@@ -279,14 +287,22 @@ _SDF = (
         ("joint", "drake:mimic gearbox_ratio gearbox_reference_body", "a gear"),
         ("joint", "screw_thread_pitch thread_pitch", "the travel of a screw"),
         ("joint", "drake:rotor_inertia drake:gear_ratio", "a rotor: n^2 J at the joint"),
-        ("axis", "xyz dynamics limit use_parent_model_frame", "axis, losses, springs and limits"),
-        ("axis", "mimic initial_position", "a gear, and the start"),
+        (
+            "axis",
+            "xyz dynamics limit use_parent_model_frame",
+            "axis, damping, friction, springs and limits",
+        ),
+        ("axis", "mimic initial_position", "a gear, and the initial position"),
         (
             "axis2",
             "xyz use_parent_model_frame dynamics limit mimic initial_position",
             "the second axis",
         ),
-        ("dynamics", "damping friction spring_stiffness spring_reference", "losses and springs"),
+        (
+            "dynamics",
+            "damping friction spring_stiffness spring_reference",
+            "damping, friction and springs",
+        ),
         ("limit", "lower upper effort velocity", "limits"),
         ("mimic", "multiplier offset reference", "q = multiplier (q_other - reference) + offset"),
         ("frame", "pose", "a named frame"),
@@ -381,7 +397,7 @@ _MJCF = (
         ),
         ("actuator", "plugin", "a motor with a control law, read as an ideal motor"),
         (ANY_PARENT, "keyframe key", "start poses that can be chosen"),
-        (ANY_PARENT, "deformable", "its elements are rejected by name"),
+        (ANY_PARENT, "deformable", "a container; elements in it are listed separately"),
     ),
     *_rows(
         "mjcf",
@@ -423,6 +439,7 @@ ELEMENT_ROWS: tuple[ElementRow, ...] = (*_URDF, *_SDF, *_MJCF)
 
 @cache
 def _rows_by_parent_and_tag(file_format: str) -> dict[tuple[str, str], ElementRow]:
+    """Return the rows of a format by the tags of parent and element."""
     return {
         (row.parent, tag): row
         for row in ELEMENT_ROWS

@@ -15,9 +15,9 @@ from tauloop.identification.regression.data import RegressionData
 BLOCKS_PER_LOG = 6
 #: Only this number of samples at the start of a log is used.
 MAX_SAMPLES_PER_LOG = 12_000
-#: While one output improves, the errors of other outputs may grow by this fraction.
+#: If the error of one output decreases, the errors of other outputs may increase by this fraction.
 LOSS_TOLERANCE = 0.01
-#: They may also grow by this fraction of the improvement, if that is more.
+#: The errors of other outputs may also increase by this fraction of the decrease, if that is more.
 LOSS_PER_GAIN = 0.15
 #: Singular values of products of unit-norm columns below this fraction of the largest count as
 #: zero. For products of columns, this is the square of the corresponding tolerance for columns.
@@ -35,15 +35,15 @@ class BlockFits:
     """Products of the columns of a fit, for each block and output.
 
     Let X = [Y f], with the regressor Y of the r base parameters and the force f, and let C be the
-    additional columns. A fit only needs X^T X, X^T C and C^T C, and so does the misfit of its
-    parameters on any block. Trials with different columns therefore reuse these products. Whole
+    additional columns. A fit, and the misfit of its parameters on any block, only need X^T X, X^T C
+    and C^T C. X^T X is stored and reused for all trials of additional columns. Whole
     blocks are held out, not single samples, because neighboring samples are correlated (Stone 1974,
     Cross-validatory choice and assessment of statistical predictions).
 
     Attributes:
         rows: for every log, X^T (n_kept, r + 1, N) of the n_kept measured outputs, with each output
             divided by its RMS residual.
-        used: for every log, (n_kept, N), 1 for samples that are used and 0 for others.
+        used: for every log, weights (n_kept, N): 1 for samples that are used, 0 for other samples.
         blocks: for every log, first sample index and end index (exclusive) of every block
             (BLOCKS_PER_LOG, 2).
         products: X^T X of every block and output (BLOCKS_PER_LOG, n_kept, r + 1, r + 1).
@@ -78,7 +78,9 @@ class BlockFits:
         kept = parts[0].kept
         rmse = [output.rmse for output in result.training]
         deviations = np.maximum(rmse, np.finfo(float).tiny)
-        rows, used, blocks = [], [], []
+        rows = []
+        used = []
+        blocks = []
         for number, part in enumerate(parts):
             count = min(len(part), MAX_SAMPLES_PER_LOG)
             if part.present is None:
@@ -162,16 +164,18 @@ class BlockFits:
 
     def with_forces(self, forces: Sequence[np.ndarray]) -> BlockFits:
         """Return the products of the same columns with other forces (n_kept, N), SI."""
-        changed = []
+        replaced_rows = []
         for rows, used, force in zip(self.rows, self.used, forces, strict=True):
-            scaled = force * used / self.deviations[:, None]
-            changed.append(np.concatenate([rows[:, :-1], scaled[:, None]], axis=1))
+            scaled_force = force * used / self.deviations[:, None]
+            replaced_rows.append(np.concatenate([rows[:, :-1], scaled_force[:, None]], axis=1))
         products = [
-            _products(rows, rows, edges) for rows, edges in zip(changed, self.blocks, strict=True)
+            _products(rows, rows, edges)
+            for rows, edges in zip(replaced_rows, self.blocks, strict=True)
         ]
-        return replace(self, rows=tuple(changed), products=np.sum(products, axis=0))
+        return replace(self, rows=tuple(replaced_rows), products=np.sum(products, axis=0))
 
     def _errors(self, grams: np.ndarray) -> np.ndarray:
+        """Return the errors of `errors` from the products (BLOCKS_PER_LOG, n_kept, m, m)."""
         block_grams = grams.sum(axis=1)
         solutions = _least_squares_of_each(block_grams.sum(axis=0) - block_grams)
         misfits = np.zeros(self.counts.shape)
@@ -208,8 +212,10 @@ class BlockFits:
         base_values = values[:, -1] * scale[:base_count] / scale[-1]
         fitted = np.concatenate([base_values, np.zeros(count), [-1.0]])
         power = np.einsum("i,kij,j->k", fitted, grams, fitted)
-        is_shown = power > GRAM_RANK_TOLERANCE * power.sum()
-        return np.asarray(gain / power[is_shown].min()) if is_shown.any() else np.zeros(count)
+        has_residual = power > GRAM_RANK_TOLERANCE * power.sum()
+        if not has_residual.any():
+            return np.zeros(count)
+        return np.asarray(gain / power[has_residual].min())
 
     @property
     def largest(self) -> np.ndarray:
@@ -217,16 +223,16 @@ class BlockFits:
         largest = [np.abs(rows[:, -1]).max(axis=1) for rows in self.rows]
         return np.asarray(np.max(largest, axis=0) * self.deviations)
 
-    def carried(self, acting: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def carried(self, unit_forces: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the force (N,) that an element transmits according to the fit, for every log.
 
         Args:
-            acting: for every log, the outputs' forces (N, n_out, 1) for a unit force in the
-                element.
+            unit_forces: for every log, the forces (N, n_out, 1) of the outputs for a unit force in
+                the element.
         """
         values = self.values()
         element_forces = []
-        for rows, unit in zip(self.rows, acting, strict=True):
+        for rows, unit in zip(self.rows, unit_forces, strict=True):
             predicted = np.einsum("kjn,j->nk", rows[:, :-1], values) * self.deviations
             direction = unit[: len(predicted), self.kept, 0]
             squares = np.maximum(np.sum(direction**2, axis=1), np.finfo(float).tiny)
@@ -240,7 +246,7 @@ class BlockFits:
         base_count = self.products.shape[-1] - 1
         count = columns[0].shape[-1]
         grams = np.zeros((*self.products.shape[:2], base_count + count + 1, base_count + count + 1))
-        old = [*range(base_count), base_count + count]
+        old = [*range(base_count), base_count + count]  # the base columns and the force
         new = slice(base_count, base_count + count)
         grams[:, :, np.array(old)[:, None], old] = self.products
         for rows, used, blocks, additional in zip(
@@ -248,9 +254,9 @@ class BlockFits:
         ):
             weights = (used / self.deviations[:, None])[:, None]
             added = additional[: rows.shape[-1], self.kept].transpose(1, 2, 0) * weights
-            across = _products(rows, added, blocks)
-            grams[:, :, old, new] += across
-            grams[:, :, new, old] += across.transpose(0, 1, 3, 2)
+            cross_products = _products(rows, added, blocks)
+            grams[:, :, old, new] += cross_products
+            grams[:, :, new, old] += cross_products.transpose(0, 1, 3, 2)
             grams[:, :, new, new] += _products(added, added, blocks)
         return grams
 
@@ -262,19 +268,19 @@ def pooled(errors: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """The improvement from additional columns.
+    """The improvement of the validation errors by additional columns.
 
     Attributes:
         output: index, among the measured outputs, of the output that improves most.
-        share: relative reduction of this output's error over all blocks.
-        alike: number of blocks in which this output's error decreases.
+        reduction: relative reduction of this output's error over all blocks.
+        improved_blocks: number of blocks in which this output's error decreases.
         is_fair: whether no output's error grows by more than the larger of `LOSS_TOLERANCE` and
-            `LOSS_PER_GAIN` times `share`.
+            `LOSS_PER_GAIN` times `reduction`.
     """
 
     output: int
-    share: float
-    alike: int
+    reduction: float
+    improved_blocks: int
     is_fair: bool
 
 
@@ -282,12 +288,12 @@ def gained(errors: np.ndarray, before: np.ndarray) -> Gain:
     """Return the improvement from errors `before` to `errors`, both (BLOCKS_PER_LOG, n_kept)."""
     ratios = pooled(errors) / pooled(before)
     output = int(np.argmin(ratios))
-    share = 1.0 - float(ratios[output])
+    reduction = 1.0 - float(ratios[output])
     return Gain(
         output=output,
-        share=share,
-        alike=int(np.sum(errors[:, output] < before[:, output])),
-        is_fair=bool(ratios.max() <= 1.0 + max(LOSS_TOLERANCE, LOSS_PER_GAIN * share)),
+        reduction=reduction,
+        improved_blocks=int(np.sum(errors[:, output] < before[:, output])),
+        is_fair=bool(ratios.max() <= 1.0 + max(LOSS_TOLERANCE, LOSS_PER_GAIN * reduction)),
     )
 
 
@@ -313,7 +319,7 @@ def _counts(is_used: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 def _least_squares(gram: np.ndarray) -> np.ndarray:
     """Return the least-squares solution from products whose last column is the force.
 
-    The columns are scaled to unit norm.
+    The columns are scaled to unit norm for the solution.
     """
     norms = _norms(gram)[:-1]
     values, *_ = np.linalg.lstsq(

@@ -153,7 +153,8 @@ class AutocorrelatedErrors(ErrorModel):
     def _correlated(self, equations: EstimatingEquations) -> np.ndarray:
         """Return the covariance (r, r) from the correlation of the scores."""
         directions = equations.scores @ equations.sensitivity.T
-        count, outputs = float(equations.measured.mean()), len(equations.measured)
+        count = float(equations.measured.mean())
+        outputs = len(equations.measured)
         if self.lags is None:
             kernel = _score_sums(directions, equations.logs).kernel
         else:
@@ -355,7 +356,8 @@ def _filtered(equations: EstimatingEquations, correlation: np.ndarray) -> np.nda
     for k in range(outputs):
         left, right = instruments[:, k], regressor[:, k]
         spread = _correlated_within(left, correlation, equations.logs)
-        meat, mixed = left.T @ spread, spread.T @ right
+        meat = left.T @ spread
+        mixed = spread.T @ right
         freedom = max(equations.measured[k] - float(np.trace(sensitivity @ mixed)), 1.0)
         total += residual[:, k] @ residual[:, k] / freedom * meat
     return np.asarray(sensitivity @ total @ sensitivity.T)

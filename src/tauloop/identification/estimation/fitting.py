@@ -102,7 +102,8 @@ def fit_regression(
     if is_known:
         condition, condition_si = _conditions(base, triangles)
     else:
-        condition, condition_si = base.condition, base.condition_si
+        condition = base.condition
+        condition_si = base.condition_si
     regression = BaseRegression(
         data=training, base=base, triangles=triangles[:, :, [*base.independent, unknown_count]]
     )
@@ -321,7 +322,8 @@ def _diagnostics(
     result: Identification, equations: EstimatingEquations, forces: np.ndarray
 ) -> tuple[Diagnostic, ...]:
     """Return diagnostics of the rank, the condition and the solution."""
-    base, estimate = result.base, result.estimate
+    base = result.base
+    estimate = result.estimate
     uncertain = np.sum(estimate.standard_deviations > UNCERTAIN_SHARE * np.abs(estimate.values))
     return (
         diagnostic(

@@ -147,7 +147,9 @@ def compare_logs(
         IdentificationError: fewer than two logs determine all the parameters; lists the parameters
             that each log does not determine.
     """
-    fitted, fitted_names, problems = [], [], []
+    fitted = []
+    fitted_names = []
+    problems = []
     for name, part in zip(names, parts, strict=True):
         try:
             fitted.append(fit_regression(part, None, estimator, base=base, errors=errors))

@@ -61,7 +61,8 @@ class IterativelyReweightedLeastSquares(Estimator):
         """
         weighted = WeightedLeastSquares().estimate_from(regression)
         values = weighted.values
-        regressor, forces = regression.regressor, regression.forces
+        regressor = regression.regressor
+        forces = regression.forces
         rank = regressor.shape[-1]
         rounding = ROUNDING_SHARE * np.sqrt(np.mean(forces**2, axis=0))
         min_noise = np.maximum(rounding, np.finfo(float).tiny)

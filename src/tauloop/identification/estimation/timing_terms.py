@@ -460,7 +460,8 @@ class _MissingColumns:
         self._segments = []
         self.is_used = np.zeros((len(data), len(data.kept)), dtype=bool)
         for first, last in pairwise(edges):
-            start, stop = first + data.reach, last - data.reach
+            start = first + data.reach
+            stop = last - data.reach
             if stop - start >= MIN_SPECTRUM_SAMPLES:
                 self._segments.append(slice(start, stop))
                 self.is_used[start:stop] = True

@@ -1,4 +1,7 @@
-"""Machines with direct drives on chosen joints instead of their actuators, as in some papers."""
+"""Machines with direct drives on chosen joints instead of their actuators.
+
+Some papers assume such drives.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,22 @@ def driven_at(mechanism: Mechanism, coordinates: Sequence[str]) -> Mechanism:
 
     Args:
         mechanism: the machine.
-        coordinates: scalar joint freedoms or telescopic rods, as many as the machine has degrees
-            of freedom.
+        coordinates: scalar joint coordinates or telescopic rods, one for each degree of freedom of
+            the machine.
 
     Raises:
         InputError: a name is unknown or given twice.
     """
-    known = [
+    scalar_coordinates = [
         velocity
         for joint in mechanism.joints
         for velocity in joint.velocity_names
         if velocity in joint.coordinate_names
     ]
-    known += [rod.name for rod in mechanism.rods if rod.telescope is not None]
+    scalar_coordinates += [rod.name for rod in mechanism.rods if rod.telescope is not None]
     problems = unknown_names(
         coordinates,
-        known,
+        scalar_coordinates,
         "is not a scalar coordinate of the machine",
         "direct_drives.{}",
         "see `tauloop check`",

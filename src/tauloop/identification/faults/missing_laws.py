@@ -19,7 +19,7 @@ from tauloop.common.records import dataclass
 from tauloop.identification.estimation.block_fits import BlockFits, gained, pooled
 from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
-from tauloop.identification.friction.presliding import REST, presliding_state
+from tauloop.identification.friction.presliding import REST_SPEED_FRACTION, presliding_state
 from tauloop.identification.regression.columns import asymmetric_friction, stribeck_friction
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data
@@ -168,7 +168,9 @@ def missing_laws(
             merged.part(slice(end - len(part), end)) for part, end in zip(parts, edges, strict=True)
         ]
     speeds = [motion.of_outputs for motion in motions]
-    is_moving = [np.abs(speed) > REST * np.abs(speed).max(axis=0) for speed in speeds]
+    is_moving = [
+        np.abs(speed) > REST_SPEED_FRACTION * np.abs(speed).max(axis=0) for speed in speeds
+    ]
     fits = BlockFits.of(parts, result, is_moving)
     laws: list[MissingLaw] = []
     before = fits.errors(), fits.values()
@@ -226,9 +228,13 @@ def _improvement(
     count = len(result.values)
     shifts = np.abs(values_after[:count] - values[:count]) / result.standard_deviations
     largest = int(np.argmax(shifts))
-    if gain.share < MIN_ERROR_GAIN or not gain.is_fair or gain.alike < MIN_BETTER_BLOCKS:
+    if (
+        gain.reduction < MIN_ERROR_GAIN
+        or not gain.is_fair
+        or gain.improved_blocks < MIN_BETTER_BLOCKS
+    ):
         return None
-    if shifts[largest] < MIN_SHIFT_DEVIATIONS and gain.share < MIN_LARGE_ERROR_GAIN:
+    if shifts[largest] < MIN_SHIFT_DEVIATIONS and gain.reduction < MIN_LARGE_ERROR_GAIN:
         return None
     largest_force = fits.largest[gain.output]
     percent_before = float(100.0 * pooled(errors)[gain.output] / largest_force)

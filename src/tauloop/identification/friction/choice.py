@@ -296,9 +296,11 @@ def _add_presliding(
         starts.append(dict(prepared.unchosen))
     fits = [fit_with(prepared.changed(**start), searched) for start in starts]
     number = min(range(len(fits)), key=lambda index: _error(fits[index]))
-    start, searched_fit = starts[number], fits[number]
+    start = starts[number]
+    searched_fit = fits[number]
     notes: list[str] = []
-    for source in SOURCES if velocities else ():
+    tried_sources = SOURCES if velocities else ()
+    for source in tried_sources:
         trial = {**start, "velocities": dict.fromkeys(velocities, source)}
         if prepared.is_same(starts[number], trial):
             continue
@@ -308,7 +310,8 @@ def _add_presliding(
                 "velocities", trial["velocities"], _error(source_fit), _error(searched_fit)
             )
             notes = [note]
-            start, searched_fit = trial, source_fit
+            start = trial
+            searched_fit = source_fit
     if searched_fit is None:
         return None
     fixed = replace(terms, presliding={**terms.presliding, **searched_fit.lengths})

@@ -32,22 +32,23 @@ from tauloop.model import Model
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ElementMotion(ReprMixin):
-    """Motion of the freedoms of joints, telescopic rods and motors, at the log's sampling rate.
+    """Motion of joint coordinates, telescopic rods and motors (elements) along a log.
 
-    An element moves at v_e = J_e w, where w are the speeds of the leading actuators. A force f on
+    The samples are those of the log before decimation. An element moves at the speed v_e = J_e w,
+    where w (n,) are the speeds of the leading actuators. A force f on
     it adds J_e^T f to the forces on the actuators (virtual work).
 
     Attributes:
         turns: whether each element is rotational, by name.
-        jacobian: J (N, n_elements, n).
-        velocity: w (N, n).
+        jacobian: J (N, n_elements, n) from the speeds of the actuators to those of the elements.
+        velocity: w (N, n), speeds of the leading actuators, rad/s or m/s.
         mixing: linear map (n, n_out) from the forces on the leading actuators to the outputs; None
             if the outputs are these forces.
         period: sampling period, s.
         factor: decimation factor.
         cutoff: cutoff of the filter of forces and regressor, as a fraction of the sampling rate;
             None for no filter.
-        present: (N, n_out) whether a row is valid; None if all are.
+        present: (N, n_out) whether each output is valid at each sample; None if all are valid.
     """
 
     turns: dict[str, bool]
@@ -73,7 +74,10 @@ class ElementMotion(ReprMixin):
 
     @property
     def of_outputs(self) -> np.ndarray:
-        """Speeds (N, n_out) of the outputs: of the actuators, or of the driven coordinates."""
+        """Speeds (N, n_out) that belong to the output forces, SI.
+
+        They are the speeds of the actuators, or of the driven coordinates.
+        """
         if self.mixing is None:
             return self.velocity
         return np.asarray(self.velocity @ np.linalg.pinv(self.mixing).T)
@@ -186,8 +190,8 @@ def motion_of_elements(
 def elements(model: Model) -> dict[str, bool]:
     """Return whether each element that may have friction is rotational, by name.
 
-    Elements are the freedoms of joints, telescopic rods, and motors. Rotational elements have units
-    of rad/s and N m, the others m/s and N.
+    Elements are the scalar coordinates of joints, telescopic rods, and motors. Rotational elements
+    have the units rad/s and N m, other elements m/s and N.
     """
     is_rotational = dict(zip(model.topology.velocity_names, model.topology.angular, strict=True))
     for actuator in model.mechanism.actuators:

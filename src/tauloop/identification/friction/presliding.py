@@ -1,4 +1,4 @@
-"""Presliding friction: the state of Dahl's model and its columns.
+"""Presliding friction: the state of Dahl's model, and the regression columns of this state.
 
 Source: Dahl 1968, A solid friction model.
 """
@@ -14,7 +14,7 @@ from tauloop.identification.friction.element_motion import ElementMotion
 #: Last component of the name of a presliding column.
 PRESLIDING = "presliding"
 #: An element is at rest if its speed is below this fraction of its largest speed.
-REST = 1e-3
+REST_SPEED_FRACTION = 1e-3
 
 
 def dahl_state(
@@ -22,7 +22,8 @@ def dahl_state(
 ) -> np.ndarray:
     """Return the state z (N, n) of Dahl's model, dz/dx = (1 - z sign(v)) / length, from -1 to 1.
 
-    The friction force is F z, which becomes F sign(v) in sliding. The motion between two samples
+    The displacement of the element is x, its velocity v. With the Coulomb friction F, the friction
+    force is F z, which becomes F sign(v) in sliding. The motion between two samples
     is assumed to be monotonic. Then z changes to s + (z - s) exp(-|dx| / length), with s =
     sign(dx), which is the exact solution (Dahl 1968, A solid friction model, with the exponent
     one). The motion before the first sample is unknown; its effect vanishes after a few lengths.
@@ -54,15 +55,17 @@ class DahlPath:
         travel[1:] = 0.5 * period * (velocity[1:] + velocity[:-1])
         sign = np.sign(travel)
         edges = np.concatenate([[0], np.flatnonzero(np.diff(sign)) + 1, [len(sign)]])
-        # Each run of samples with one sign starts from the sample before the run; the first run
-        # starts at the first sample.
-        before = np.maximum(edges[:-1] - 1, 0)
+        # Each run of samples with the same sign starts at its reversal, the sample before the run.
+        # The first run starts at the first sample.
+        reversals = np.maximum(edges[:-1] - 1, 0)
         distance = np.cumsum(np.abs(travel))
-        self._sign = sign
         self._counts = np.diff(edges)
-        self._distance = distance - np.repeat(distance[before], self._counts)
-        self._signs = sign[edges[:-1]]
-        self._distances = self._distance[edges[1:] - 1]
+        # sign of the motion and distance from the last reversal, of each sample
+        self._sign = sign
+        self._distance = distance - np.repeat(distance[reversals], self._counts)
+        # sign of the motion and whole distance, of each run
+        self._run_signs = sign[edges[:-1]]
+        self._run_distances = self._distance[edges[1:] - 1]
 
     def state(self, length: float, start: float) -> np.ndarray:
         """Return the state z (N,) of `dahl_state`.
@@ -73,18 +76,18 @@ class DahlPath:
         """
         at_reversals = np.empty(len(self._counts))
         z = start
-        decays = np.exp(-self._distances / length).tolist()
-        for run, (sign, decay) in enumerate(zip(self._signs.tolist(), decays, strict=True)):
+        decays = np.exp(-self._run_distances / length).tolist()
+        for run, (sign, decay) in enumerate(zip(self._run_signs.tolist(), decays, strict=True)):
             at_reversals[run] = z
             z = sign + (z - sign) * decay
-        deviation = np.repeat(at_reversals - self._signs, self._counts)
+        deviation = np.repeat(at_reversals - self._run_signs, self._counts)
         return np.asarray(self._sign + deviation * np.exp(-self._distance / length))
 
 
-def fading_start(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
+def initial_state_decay(velocity: np.ndarray, period: float, lengths: np.ndarray) -> np.ndarray:
     """Return the derivatives (N, n) of `dahl_state` with respect to its state at the first sample.
 
-    They decay exponentially with the distance from the start.
+    The derivatives decay exponentially with the distance from the first sample.
 
     Args:
         velocity, period, lengths: as for `dahl_state`.
@@ -105,17 +108,17 @@ def presliding_state(
     """Return the state (N, n) of `dahl_state`, set to zero at rest unless `stays`.
 
     At rest, the friction force can have any value below Coulomb friction, which positions do not
-    determine. An element is at rest if its speed is below the fraction `REST` of its largest
-    speed.
+    determine. An element is at rest if its speed is below the fraction `REST_SPEED_FRACTION` of its
+    largest speed.
 
     Args:
         velocity, period, lengths, start: as for `dahl_state`.
-        stays: whether the state is also used at rest.
+        stays: whether the state keeps its value at rest.
     """
     state = dahl_state(velocity, period, lengths, start)
     if stays:
         return state
-    return state * (np.abs(velocity) > REST * np.abs(velocity).max(axis=0))
+    return state * (np.abs(velocity) > REST_SPEED_FRACTION * np.abs(velocity).max(axis=0))
 
 
 def presliding_columns(
@@ -133,8 +136,8 @@ def presliding_columns(
     Args:
         motion: motion of the log of the regression data.
         lengths: presliding lengths, m or rad, by name of the element.
-        staying: elements whose friction is also used at rest.
-        starts: states at the first sample, by element; zero for the others.
+        staying: elements whose friction acts also at rest.
+        starts: states at the first sample, by element; zero for elements without an entry.
         substeps: number of steps between two samples, with linearly interpolated speeds.
     """
     names = tuple(lengths)
@@ -169,7 +172,7 @@ class PreslidingElement:
         self._motion = motion
         self._substeps = substeps
         self._path = DahlPath(fine_speed, motion.period / substeps)
-        self._moves = np.abs(speed) > REST * np.abs(speed).max()
+        self._is_moving = np.abs(speed) > REST_SPEED_FRACTION * np.abs(speed).max()
         self._loaded_outputs = np.flatnonzero(rows.any(axis=(0, 2)))
         self._rows = np.ascontiguousarray(rows[:, self._loaded_outputs])
 
@@ -178,12 +181,12 @@ class PreslidingElement:
 
         Args:
             length: presliding length, m or rad.
-            stays: whether friction is also used at rest.
+            stays: whether friction acts also at rest.
             start: state at the first sample.
         """
         state = self._path.state(length, start)[:: self._substeps]
         if not stays:
-            state = state * self._moves
+            state = state * self._is_moving
         return self._motion.decimated(self._rows * state[:, None, None], self._loaded_outputs)
 
 

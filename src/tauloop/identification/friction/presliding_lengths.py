@@ -1,4 +1,7 @@
-"""Lengths of presliding friction, chosen by validation."""
+"""Presliding lengths, chosen by validation.
+
+A presliding length is the displacement over which friction reverses after a velocity reversal.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ from tauloop.identification.estimation.result import Identification
 from tauloop.identification.friction.element_motion import ElementMotion
 from tauloop.identification.friction.presliding import (
     PreslidingElement,
-    fading_start,
+    initial_state_decay,
     presliding_columns,
 )
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data, split_each
 
-#: Lengths that are tried first, as fractions of an element's stroke.
-FIRST_LENGTH_SHARES = tuple(np.geomspace(1e-4, 0.2, 7).tolist())
+#: Lengths of the first trials, as fractions of an element's stroke.
+FIRST_LENGTH_FRACTIONS = tuple(np.geomspace(1e-4, 0.2, 7).tolist())
 #: Lengths of further rounds, as multiples of the best length so far.
 LENGTH_REFINEMENT_FACTORS = ((0.53, 1.9), (0.73, 1.37), (0.85, 1.17), (0.94, 1.06))
-#: Rounds of refinement next to a length that is nearly the best.
-NEAR_ROUNDS = 2
+#: Number of the last, finest rounds that refine a length which is already close to the best length.
+FINEST_ROUNDS = 2
 #: Ratio of neighboring lengths after the last refinement.
 LENGTH_RESOLUTION = LENGTH_REFINEMENT_FACTORS[-1][-1]
 #: Two lengths count as equal if their ratio is at most this value.
@@ -39,11 +42,11 @@ MIN_PRESLIDING_GAIN = 0.02
 #: Errors below this value, % of the largest force, are due to filters on a log without noise.
 NEGLIGIBLE_ERROR = 1e-4
 #: A standard deviation from 6 blocks is multiplied by this factor, so that an interval of plus or
-#: minus two standard deviations contains 95 % (Student's distribution with 5 degrees of freedom).
+#: minus 1.96 standard deviations contains 95 % (Student's distribution with 5 degrees of freedom).
 JACKKNIFE_FACTOR = 1.31
-#: The motion between two samples is assumed to be monotonic, which changes lengths by an amount
-#: proportional to the square of the sampling period. The search is repeated with this number of
-#: steps between samples to measure the change.
+#: The motion between two samples is assumed to be monotonic. This assumption changes the lengths by
+#: an amount proportional to the square of the sampling period. The search is repeated with this
+#: number of steps between samples to measure the change.
 SUBSTEPS = 2
 #: Factor from the measured change to the whole change (Richardson extrapolation).
 SAMPLING_FACTOR = 1.0 / (1.0 - 1.0 / SUBSTEPS**2)
@@ -58,19 +61,22 @@ MAX_LENGTH_SWEEPS = 3
 class PreslidingChoice(ReprMixin):
     """Presliding lengths that were chosen by validation, with the validation errors.
 
+    The state of an element is its friction force divided by the Coulomb friction, -1 to 1.
+
     Attributes:
         lengths: presliding lengths, over which friction reverses, m or rad, by element. Elements
             for which no length reduces the error are not included.
         deviations: standard deviations of the searched lengths, m or rad, by element. They contain
             a jackknife over the blocks of the logs, the correction for errors of the motion, and
             the effect of the sampling period.
-        staying: elements in `lengths` whose friction is also used at rest. The friction of other
-            elements is zero at rest.
-        starts: states at the first sample of each log, by element, from a fit to all blocks.
+        staying: elements in `lengths` whose friction acts also at standstill. The friction of
+            other elements is zero at standstill.
+        starts: initial states, at the first sample of each log, by element, from a fit to all
+            blocks.
         without: elements for which no length reduces the error.
         errors: validation errors without any presliding friction, and with the chosen lengths, %
-            (root mean square over outputs).
-        stated: elements with a given length.
+            of each output's largest force (root mean square over outputs).
+        stated: elements whose length was given by the user.
     """
 
     lengths: Mapping[str, float]
@@ -84,11 +90,14 @@ class PreslidingChoice(ReprMixin):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RepeatedMeasurement:
-    """A simulated measurement of a log's motion (`measured_again`).
+    """A simulated measurement of a log (see `measured_again`).
+
+    The motion of the log is treated as exact, and measured and prepared again.
 
     Attributes:
-        exact: regression data and motion of the known motion.
-        measured: regression data and motion after measurement and preparation.
+        exact: regression data and element motion without measurement errors.
+        measured: regression data and element motion after the simulated measurement and
+            preparation.
     """
 
     exact: tuple[RegressionData, ElementMotion]
@@ -111,10 +120,10 @@ def choose_presliding(
     predicted by a fit to all other blocks. A length is chosen if the error of the output that
     improves most falls by `MIN_PRESLIDING_GAIN` over all blocks, falls in each block, and if the
     errors of other outputs do not grow too much (`Gain.is_fair`). The longest length is never
-    chosen, because such a slow change is not friction after a reversal. Friction is only used at
-    rest if this reduces the error by `MIN_PRESLIDING_GAIN` again. The states at the first samples
-    are estimated after each sweep over the elements; a wrong start makes the lengths of slow
-    motions too short.
+    chosen, because such a slow change is not friction after a reversal. Friction acts at standstill
+    only if this reduces the error by `MIN_PRESLIDING_GAIN` again. The initial states are estimated
+    after each sweep over the elements; wrong initial states make the lengths of slow motions too
+    short.
 
     Args:
         parts: regression data of each log; their held-out parts are not used.
@@ -122,8 +131,8 @@ def choose_presliding(
         names: elements whose length is searched.
         stated: lengths of other elements, m or rad.
         share: fraction of each log before its held-out part.
-        again: simulated measurements of the logs, the same number of each in the order of the logs,
-            to correct lengths for the errors of the motion.
+        again: simulated measurements with which lengths are corrected for the errors of the motion:
+            the same number for each log, in the order of the logs.
 
     Raises:
         IdentificationError: the data cannot support the identification.
@@ -133,31 +142,31 @@ def choose_presliding(
     fits = BlockFits.of(before, result)
     search = _LengthSearch(fits, motions, dict(stated or {}))
     errors_without = search.errors({}, ())
-    search.estimate_starts()
+    search.estimate_initial_states()
     for name in tuple(search.lengths):
-        search.choose_rest(name)
+        search.choose_standstill(name)
     for _ in range(MAX_LENGTH_SWEEPS):
         changes = [search.choose_length(name) for name in names]
         if not any(changes):
             break
-        search.estimate_starts()
+        search.estimate_initial_states()
     if again and search.lengths:
-        _correct(search, again, result, share, names)
+        _correct_lengths(search, again, result, share, names)
     errors_with = search.errors(search.lengths, search.staying)
     return PreslidingChoice(
         lengths=search.lengths,
         deviations={name: search.deviations[name] for name in names if name in search.lengths},
         staying=tuple(sorted(search.staying)),
-        starts=tuple(search.starts),
+        starts=tuple(search.initial_states),
         without=tuple(name for name in names if name not in search.lengths),
         errors=(overall(errors_without), overall(errors_with)),
         stated=tuple(stated or ()),
     )
 
 
-def _correct(
+def _correct_lengths(
     search: _LengthSearch,
-    again: Sequence[RepeatedMeasurement],
+    simulated: Sequence[RepeatedMeasurement],
     result: Identification,
     share: float,
     names: Sequence[str],
@@ -170,8 +179,8 @@ def _correct(
     deviation contains the whole correction. It also contains the change of the length due to the
     discretization of reversals between samples.
     """
-    exact_logs = [entry.exact[0] for entry in again]
-    measured_logs = [entry.measured[0] for entry in again]
+    exact_logs = [entry.exact[0] for entry in simulated]
+    measured_logs = [entry.measured[0] for entry in simulated]
     if share < 1.0:
         exact_logs = split_each(exact_logs, share)[0]
         measured_logs = split_each(measured_logs, share)[0]
@@ -179,32 +188,42 @@ def _correct(
     measured = BlockFits.of(measured_logs, result)
     best = {name: search.lengths[name] for name in names if name in search.lengths}
     for _ in range(CORRECTION_STEPS):
-        simulated = search.simulated(exact, measured, again)
+        simulated_search = search.simulated(exact, measured, simulated)
         for name, length in best.items():
-            search.lengths[name] *= length / simulated.best_length(name)
+            search.lengths[name] *= length / simulated_search.best_length(name)
     finer = search.with_substeps(SUBSTEPS)
     for name, length in best.items():
         corrected = search.lengths[name]
-        sampling = SAMPLING_FACTOR * np.log(finer.best_length(name) / search.best_length(name))
-        parts = (search.deviations[name] / length, np.log(corrected / length), sampling)
-        search.deviations[name] = corrected * float(np.linalg.norm(parts))
-    search.estimate_starts()
+        sampling_error = SAMPLING_FACTOR * np.log(
+            finer.best_length(name) / search.best_length(name)
+        )
+        correction = np.log(corrected / length)
+        relative_errors = (search.deviations[name] / length, correction, sampling_error)
+        search.deviations[name] = corrected * float(np.linalg.norm(relative_errors))
+    search.estimate_initial_states()
 
 
 class _LengthSearch:
-    """A search for presliding lengths, with the lengths and the elements with friction at rest."""
+    """State of the search for presliding lengths.
+
+    Attributes:
+        lengths: lengths so far, m or rad, by element.
+        deviations: their standard deviations, m or rad, by element.
+        staying: elements whose friction acts also at standstill.
+        initial_states: states at the first sample of each log, by element.
+    """
 
     def __init__(
         self, fits: BlockFits, motions: Sequence[ElementMotion], lengths: dict[str, float]
     ) -> None:
-        """Start with stated lengths."""
+        """Start with the given lengths and zero initial states."""
         self._fits = fits
         self._motions = motions
         self._scales = fits.largest
         self.lengths = lengths
         self.deviations: dict[str, float] = {}
         self.staying: set[str] = set()
-        self.starts: list[dict[str, float]] = [{} for _ in motions]
+        self.initial_states: list[dict[str, float]] = [{} for _ in motions]
         self._substeps = 1
         self._elements: dict[tuple[int, str], PreslidingElement] = {}
         self._last: dict[tuple[int, str], tuple[tuple[float, bool, float], np.ndarray]] = {}
@@ -224,7 +243,10 @@ class _LengthSearch:
         return self._percent(self._fits.errors(columns))
 
     def _percent(self, errors: np.ndarray) -> np.ndarray:
-        """Return errors (BLOCKS_PER_LOG, n_kept), SI, in the form of `errors`, %."""
+        """Convert errors (BLOCKS_PER_LOG, n_kept) from SI to % of each output's largest force.
+
+        `NEGLIGIBLE_ERROR` is added in quadrature.
+        """
         return np.hypot(100.0 * errors / self._scales, NEGLIGIBLE_ERROR)
 
     def _fits_with_others(self, name: str) -> BlockFits:
@@ -236,9 +258,11 @@ class _LengthSearch:
         if not others:
             return self._fits
         logs = range(len(self._motions))
-        starts = [self.starts[number].get(other, 0.0) for number in logs for other in others]
+        initial_states = [
+            self.initial_states[number].get(other, 0.0) for number in logs for other in others
+        ]
         stays = [other in self.staying for other in others]
-        arguments = (*others.items(), *stays, *starts)
+        arguments = (*others.items(), *stays, *initial_states)
         if self._last_others is None or self._last_others[0] != arguments:
             columns = [self._columns_of_log(number, others, self.staying) for number in logs]
             self._last_others = arguments, self._fits.with_columns(columns)
@@ -261,7 +285,7 @@ class _LengthSearch:
 
     def _column(self, number: int, name: str, length: float, stays: bool) -> np.ndarray:
         """Return the column (N, n_out, 1) of an element in a log, from the cache if possible."""
-        start = self.starts[number].get(name, 0.0)
+        start = self.initial_states[number].get(name, 0.0)
         arguments = (length, stays, start)
         last = self._last.get((number, name))
         if last is not None and last[0] == arguments:
@@ -274,31 +298,36 @@ class _LengthSearch:
         self._last[number, name] = (arguments, column)
         return column
 
-    def estimate_starts(self) -> None:
+    def estimate_initial_states(self) -> None:
         """Estimate the states at the first samples of all logs, by one fit to all blocks.
 
-        The state is linear in its start value, so the decay of the start value is an additional
-        column for each log.
+        The state is linear in its initial value. The decay of the initial value is therefore an
+        additional column for each element and log, which is zero in other logs.
         """
         names = tuple(self.lengths)
         if not names:
             return
         count = len(names)
         lengths = np.array(list(self.lengths.values()))
+        log_count = len(self._motions)
         columns = []
         for number, motion in enumerate(self._motions):
-            states = presliding_columns(motion, self.lengths, self.staying)[0]
+            states, _, _ = presliding_columns(motion, self.lengths, self.staying)
             speed, rows = motion.of(names)
-            fading = fading_start(speed, motion.period, lengths)
-            log_fadings = motion.decimated(rows * fading[:, None, :])
-            fadings = np.zeros((*states.shape[:2], count * len(self._motions)))
-            fadings[:, :, count * number : count * (number + 1)] = log_fadings
-            columns.append(np.concatenate([states, fadings], axis=2))
+            decay = initial_state_decay(speed, motion.period, lengths)
+            decay_columns = np.zeros((*states.shape[:2], count * log_count))
+            log_columns = slice(count * number, count * (number + 1))
+            decay_columns[:, :, log_columns] = motion.decimated(rows * decay[:, None, :])
+            columns.append(np.concatenate([states, decay_columns], axis=2))
         _, values = self._fits.both(columns)
-        levels, *starts = np.split(values[-count * (1 + len(columns)) :], 1 + len(columns))
-        for known, fitted in zip(self.starts, starts, strict=True):
-            for name, level, start in zip(names, levels.tolist(), fitted.tolist(), strict=True):
-                known[name] = float(np.clip(start / level, -1.0, 1.0)) if level > 0.0 else 0.0
+        # The last values are the friction levels of the elements, followed for each log by the
+        # products of friction level and initial state.
+        added = values[-count * (1 + log_count) :].reshape(1 + log_count, count)
+        levels = added[0]
+        for initial_states, products in zip(self.initial_states, added[1:], strict=True):
+            for name, level, product in zip(names, levels.tolist(), products.tolist(), strict=True):
+                state = product / level if level > 0.0 else 0.0
+                initial_states[name] = float(np.clip(state, -1.0, 1.0))
 
     def choose_length(self, name: str) -> bool:
         """Choose the length of an element, and return whether it has changed."""
@@ -306,7 +335,7 @@ class _LengthSearch:
             self._strokes[name] = max(motion.stroke(name) for motion in self._motions)
         stroke = self._strokes[name]
         before = self.lengths.get(name)
-        stayed = name in self.staying
+        stayed_before = name in self.staying
         others = {other: length for other, length in self.lengths.items() if other != name}
         self.lengths = others
         self.staying = self.staying - {name}
@@ -314,85 +343,90 @@ class _LengthSearch:
             return before is not None
         errors_without = self._percent(self._fits_with_others(name).errors())
         if before is None:
-            first = [share * stroke for share in FIRST_LENGTH_SHARES]
-            moving = self._start(name, False, first)
-            staying = self._start(name, True, first)
-            stays = staying.error < (1.0 - MIN_PRESLIDING_GAIN) * moving.error
-            tried = staying if stays else moving
-            tried.refine(*LENGTH_REFINEMENT_FACTORS)
+            first = [fraction * stroke for fraction in FIRST_LENGTH_FRACTIONS]
+            moving_trials = self._first_trials(name, False, first)
+            staying_trials = self._first_trials(name, True, first)
+            stays = staying_trials.error < (1.0 - MIN_PRESLIDING_GAIN) * moving_trials.error
+            trials = staying_trials if stays else moving_trials
+            trials.refine(*LENGTH_REFINEMENT_FACTORS)
         else:
-            stays = stayed
-            tried = self._start(name, stays, [before])
-            tried.refine_near()
-        deviation = tried.interpolate()
-        is_short = tried.best < FIRST_LENGTH_SHARES[-1] * stroke
-        if is_short and _is_better(tried.best_errors, errors_without):
-            self.lengths = others | {name: tried.best}
+            stays = stayed_before
+            trials = self._first_trials(name, stays, [before])
+            trials.refine_near()
+        deviation = trials.interpolate()
+        is_short = trials.best < FIRST_LENGTH_FRACTIONS[-1] * stroke
+        if is_short and _is_better(trials.best_errors, errors_without):
+            self.lengths = others | {name: trials.best}
             self.deviations[name] = deviation
-            self.choose_rest(name)
+            self.choose_standstill(name)
         after = self.lengths.get(name)
         if before is None or after is None:
             return before != after
-        has_moved = max(before, after) > LENGTH_TOLERANCE * min(before, after)
-        return has_moved or stayed != (name in self.staying)
+        has_changed = max(before, after) > LENGTH_TOLERANCE * min(before, after)
+        return has_changed or stayed_before != (name in self.staying)
 
     def simulated(
-        self, exact: BlockFits, measured: BlockFits, again: Sequence[RepeatedMeasurement]
+        self, exact: BlockFits, measured: BlockFits, simulated: Sequence[RepeatedMeasurement]
     ) -> _LengthSearch:
         """Return a search in simulated measurements, with friction of this search's lengths.
 
         Args:
-            exact: fits along the known motions; their forces are not used.
-            measured: fits along the measured motions; their forces are replaced.
-            again: the measurements.
+            exact: fits along the exact motions; the forces of these fits are not used.
+            measured: fits along the measured motions; the forces of these fits are replaced.
+            simulated: the simulated measurements.
         """
-        repeats = len(again) // len(self._motions)
-        starts = [of_log for of_log in self.starts for _ in range(repeats)]
-        columns = self._columns(self._motions, self.starts)
-        of_exact = self._columns([entry.exact[1] for entry in again], starts)
+        repeats = len(simulated) // len(self._motions)
+        initial_states = [states for states in self.initial_states for _ in range(repeats)]
+        columns = self._columns(self._motions, self.initial_states)
+        exact_motions = [entry.exact[1] for entry in simulated]
+        exact_columns = self._columns(exact_motions, initial_states)
         _, values = self._fits.both(columns)
-        forces = exact.predicted(of_exact, values)
-        motions = [entry.measured[1] for entry in again]
+        forces = exact.predicted(exact_columns, values)
+        motions = [entry.measured[1] for entry in simulated]
         other = _LengthSearch(measured.with_forces(forces), motions, dict(self.lengths))
         other.staying = set(self.staying)
-        other.starts = [dict(of_log) for of_log in starts]
+        other.initial_states = [dict(states) for states in initial_states]
         return other
 
     def _columns(
-        self, motions: Sequence[ElementMotion], starts: Sequence[Mapping[str, float]]
+        self, motions: Sequence[ElementMotion], initial_states: Sequence[Mapping[str, float]]
     ) -> list[np.ndarray]:
-        """Return the columns of the lengths along motions with states at their first samples."""
+        """Return the columns (N, n_out, n) of all elements along motions with initial states."""
         return [
-            presliding_columns(motion, self.lengths, self.staying, of_log)[0]
-            for motion, of_log in zip(motions, starts, strict=True)
+            presliding_columns(motion, self.lengths, self.staying, states)[0]
+            for motion, states in zip(motions, initial_states, strict=True)
         ]
 
     def with_substeps(self, substeps: int) -> _LengthSearch:
         """Return a search from the same lengths with several steps between two samples."""
         other = _LengthSearch(self._fits, self._motions, dict(self.lengths))
         other.staying = set(self.staying)
-        other.starts = [dict(of_log) for of_log in self.starts]
+        other.initial_states = [dict(states) for states in self.initial_states]
         other._substeps = substeps
         return other
 
     def best_length(self, name: str) -> float:
-        """Return the length of an element with the smallest error near its length."""
-        tried = self._start(name, name in self.staying, [self.lengths[name]])
-        tried.refine_near()
-        tried.interpolate()
-        return tried.best
+        """Return the length with the smallest error near an element's present length."""
+        trials = self._first_trials(name, name in self.staying, [self.lengths[name]])
+        trials.refine_near()
+        trials.interpolate()
+        return trials.best
 
-    def _start(self, name: str, stays: bool, first: Sequence[float]) -> _Tried:
+    def _first_trials(self, name: str, stays: bool, first: Sequence[float]) -> _LengthTrials:
         """Return the trials of an element, with the errors of the first lengths."""
         fits = self._fits_with_others(name)
         weights = self._weights(name, self._percent(fits.errors()))
-        return _Tried(lambda length: self._errors_of(fits, name, length, stays), weights, first)
+        return _LengthTrials(
+            lambda length: self._errors_of(fits, name, length, stays), weights, first
+        )
 
     def _weights(self, name: str, errors: np.ndarray) -> np.ndarray:
         """Return the weights (n_kept,) of the outputs' squared errors for the trials of an element.
 
         The weight is the squared effect of a force on the element, divided by the fourth power of
-        the error without its friction.
+        the error without the element's friction. With the first squared error, errors are compared
+        relative to those without the friction; with the second, effects are compared relative to
+        the noise.
         """
         if name not in self._effects:
             rows = [motion.of((name,))[1][:, self._fits.kept, 0] for motion in self._motions]
@@ -400,20 +434,22 @@ class _LengthSearch:
             self._effects[name] = effect
         return np.asarray(self._effects[name] / pooled(errors) ** 4)
 
-    def choose_rest(self, name: str) -> None:
-        """Use the friction of an element at rest if this reduces the error."""
+    def choose_standstill(self, name: str) -> None:
+        """Let the friction of an element act at standstill if this reduces the error."""
         other_staying = self.staying - {name}
         fits = self._fits_with_others(name)
         weights = self._weights(name, self._percent(fits.errors()))
         length = self.lengths[name]
-        trials = [self._errors_of(fits, name, length, stays) for stays in (False, True)]
-        without, with_friction = (float((errors**2 @ weights).sum()) for errors in trials)
-        gains = with_friction < (1.0 - MIN_PRESLIDING_GAIN) ** 2 * without
-        self.staying = other_staying | {name} if gains else other_staying
+        errors_moving = self._errors_of(fits, name, length, False)
+        errors_staying = self._errors_of(fits, name, length, True)
+        squares_moving = float((errors_moving**2 @ weights).sum())
+        squares_staying = float((errors_staying**2 @ weights).sum())
+        is_better = squares_staying < (1.0 - MIN_PRESLIDING_GAIN) ** 2 * squares_moving
+        self.staying = other_staying | {name} if is_better else other_staying
 
 
-class _Tried:
-    """Lengths of one element that were tried, with the errors of all blocks and outputs.
+class _LengthTrials:
+    """Trial lengths of one element, with the errors of all blocks and outputs.
 
     Lengths are compared by the weighted sum of squared errors over the outputs.
     """
@@ -424,7 +460,7 @@ class _Tried:
         weights: np.ndarray,
         first: Sequence[float],
     ) -> None:
-        """Try first lengths."""
+        """Calculate the errors with the first lengths."""
         self._errors_of = errors_of
         self._weights = weights
         self._errors: dict[float, np.ndarray] = {}
@@ -448,7 +484,7 @@ class _Tried:
 
     def refine_near(self) -> None:
         """Try lengths next to the first length, and further lengths if the best is at an end."""
-        self.refine(*LENGTH_REFINEMENT_FACTORS[-NEAR_ROUNDS:])
+        self.refine(*LENGTH_REFINEMENT_FACTORS[-FINEST_ROUNDS:])
         if self.best in (min(self._errors), max(self._errors)):
             self.refine(*LENGTH_REFINEMENT_FACTORS)
 
@@ -479,6 +515,7 @@ class _Tried:
         return self.best * JACKKNIFE_FACTOR * deviation
 
     def _add(self, lengths: Sequence[float]) -> None:
+        """Calculate the errors with lengths, and update the best length."""
         for length in lengths:
             self._errors[length] = self._errors_of(length)
         self.best = min(self._errors, key=lambda length: float(self._squares(length).sum()))
@@ -497,4 +534,5 @@ def _vertex(x: np.ndarray, y: np.ndarray) -> float:
 def _is_better(errors: np.ndarray, before: np.ndarray) -> bool:
     """Return whether an output improves enough and in every block, and no other gets much worse."""
     gain = gained(errors, before)
-    return gain.share > MIN_PRESLIDING_GAIN and gain.is_fair and gain.alike == BLOCKS_PER_LOG
+    improves_every_block = gain.improved_blocks == BLOCKS_PER_LOG
+    return gain.reduction > MIN_PRESLIDING_GAIN and gain.is_fair and improves_every_block

@@ -1,4 +1,7 @@
-"""Friction from options, in addition to the machine file, as columns of the regression data."""
+"""Columns of the regression data for friction that is given as options.
+
+This friction is added to that of the machine file.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +82,9 @@ class StatedFriction:
         Args:
             parts, motions: regression data and motions of the fitted logs, followed by those of the
                 validation log if there is one.
-            repeated: simulated measurements of the fitted logs, without asymmetric and Stribeck
-                columns.
-            fitted: number of fitted logs; only they are used for the choice of lengths.
+            repeated: simulated measurements of the fitted logs, with which the lengths are
+                corrected; without asymmetric and Stribeck columns.
+            fitted: number of fitted logs; other logs are not used for the choice of lengths.
             share: fraction of each log before its held-out part.
         """
         if not self.has_presliding:

@@ -391,8 +391,8 @@ def _diagnostics(nearest: float, misfit: float) -> tuple[Diagnostic, ...]:
             "distance of the estimates from physically possible links, in standard deviations",
             nearest,
             at_most=MAX_DEVIATIONS,
-            advice="no physically possible links have these values within their deviations: check known values "
-            "and units, and whether the model lacks an effect",
+            advice="no physically consistent links have these values within their standard deviations: check "
+            "known values and units, and whether the model lacks an effect",
         ),
         diagnostic(
             "largest misfit of estimates and known values, in standard deviations",

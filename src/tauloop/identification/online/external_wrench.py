@@ -118,9 +118,9 @@ class ExternalWrenchOptions(Options):
             default five times the observer's bandwidth.
         order: order of the Butterworth low-pass.
         trim: number of samples removed at each end.
-        fill_gaps: maximum number of missing samples in a row that are interpolated; the result
-            reports their number.
-        resample: resample logs with uneven time stamps at even times.
+        fill_gaps: maximum number of consecutive missing samples that are interpolated; the result
+            reports the number of interpolated samples.
+        resample: resample logs with nonuniform time stamps to uniform sampling.
         within_limits: reject poses beyond a stop of the machine file; otherwise they are reported.
 
     Examples:

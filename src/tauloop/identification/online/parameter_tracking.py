@@ -89,9 +89,9 @@ class TrackOptions(Options):
         standstill: fraction of an actuator's largest speed in the log below which it is at rest.
         noise: standard deviation of the residual of each motor's force, by name; by default that of
             the saved fit.
-        fill_gaps: maximum number of missing samples in a row that are interpolated; the result
-            reports their number.
-        resample: resample logs with uneven time stamps at even times.
+        fill_gaps: maximum number of consecutive missing samples that are interpolated; the result
+            reports the number of interpolated samples.
+        resample: resample logs with nonuniform time stamps to uniform sampling.
 
     Examples:
         >>> import tauloop as tl

@@ -136,7 +136,7 @@ def _require_suitable(
     if not 0.0 < largest_deviation:
         raise IdentificationError.of(
             "essential",
-            f"the largest deviation {largest_deviation:g} is not positive",
+            f"the maximum relative standard deviation must be positive, got {largest_deviation:g}",
             "give a fraction such as 0.3",
         )
     if base.parameters != training.unknowns:

@@ -46,12 +46,14 @@ class PolynomialBlock(Widenable, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCount(SearchCounts):
-    """Counts of one block, in addition to those of the search in a random system.
+    """Counts of the solution of one block.
+
+    A case is a real solution of the previous blocks, for which the block is solved.
 
     Attributes:
         equations: names of the block's equations.
         complex_solutions: number of solutions of a random system of its family.
-        cases: number of real solutions of the previous blocks for which the block was solved.
+        cases: number of cases.
         real, complex: numbers of paths that ended at regular real and complex solutions, over all
             cases.
         merged: number of real solutions that are multiple or not isolated.
@@ -87,7 +89,7 @@ def solve_blocks(
 
     Args:
         blocks: systems in the order of their solution.
-        w: variables (n_w,); only the values that no block solves for are used.
+        w: variables (n_w,); the values of unknowns of blocks are not used.
         rng: source of randomness.
         options: options of the search for complex solutions.
         report: called with the progress.
@@ -107,8 +109,10 @@ def solve_blocks(
             report(replace(progress, block=number, blocks=len(blocks)))
 
         known = partial[:, list(block.known_columns)]
-        cases, case_of = known, np.zeros(1, dtype=int)
-        # np.unique imports numpy.ma, which takes as long as a small search: skip it for one case
+        cases = known
+        case_of = np.zeros(1, dtype=int)
+        # np.unique imports numpy.ma, which takes as long as a small search, so a single case skips
+        # it.
         if len(known) > 1:
             cases, case_of = np.unique(known, axis=0, return_inverse=True)
         can_widen = bool(block.terms) and len(block.angles) <= options.traced_angles
@@ -143,7 +147,14 @@ def _extended(
     targets: Sequence[TargetSolutions],
     case_of: np.ndarray,
 ) -> np.ndarray:
-    """Return every solution so far combined with every real solution of its case."""
+    """Return every partial solution combined with every real solution of its case.
+
+    Args:
+        partial: solutions (M, n_w) of the previous blocks.
+        block: the block that was solved.
+        targets: solutions of the block for each case.
+        case_of: index of the case (M,) of each partial solution.
+    """
     rows = []
     for w, case in zip(partial, case_of, strict=True):
         target = targets[case]
@@ -157,6 +168,7 @@ def _extended(
 def _count(
     block: PolynomialBlock, generic: GenericSolutions, targets: Sequence[TargetSolutions]
 ) -> BlockCount:
+    """Return the counts of a block from its solutions for a random system and for each case."""
     real = sum(int(target.is_real.sum()) for target in targets)
     return BlockCount(
         equations=block.names,

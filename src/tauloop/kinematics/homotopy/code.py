@@ -104,6 +104,7 @@ class PathFollower:
         )
 
     def _kernel(self, printed: PrintedSystem, unknowns: int) -> RowKernel:
+        """Return the machine code that follows paths of a system, compiled once for each system."""
         system = (printed.function, len(printed.terms))
         if system not in self._texts:
             self._texts[system] = paths_text(printed)
@@ -145,7 +146,8 @@ def paths_text(printed: PrintedSystem) -> str:
     """Return the text of the kernel that follows the paths of a system."""
     function = printed.function
     n_terms = len(printed.terms)
-    m, known = function.size1_out(0), function.size1_in(1)
+    m = function.size1_out(0)
+    known = function.size1_in(1)
     sizes = {"TL_M": m, "TL_K": known + n_terms, "TL_WAYS": n_terms}
     head = [f"#define {name} {size}" for name, size in sizes.items()]
     point = "const tl_complex *x, const tl_complex *y"
@@ -181,6 +183,8 @@ def _routine(head: str, function: ca.Function, outputs: tuple[str | None, ...]) 
 def _statement(
     each: Instruction, constants: dict[int, float], outputs: tuple[str | None, ...]
 ) -> str:
+    """Return the C statement of an instruction."""
+
     def value(operand: int) -> str:
         if operand in constants:
             return f"tl_of({number(constants[operand])}, 0.0)"

@@ -47,8 +47,10 @@ class ComplexFunction:
 
     @staticmethod
     def _read(function: ca.Function, k: int) -> tuple[Any, ...]:
+        """Return an instruction as operation, target and two sources."""
         code = function.instruction_id(k)
-        source, target = function.instruction_input(k), function.instruction_output(k)
+        source = function.instruction_input(k)
+        target = function.instruction_output(k)
         if code == ca.OP_CONST:
             return "const", target[0], function.instruction_constant(k), None
         if code == ca.OP_INPUT:

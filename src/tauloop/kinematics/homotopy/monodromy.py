@@ -12,9 +12,6 @@ of a coordinate over all solutions is a polynomial in t of degree at most one; t
 part of the solutions is not (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal
 4, 2018). The test does not apply to families whose solutions may go to infinity at finite constants
 (see `widening`). For these, the search ends after a number of loops without a new solution.
-
-Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
-continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
 """
 
 from __future__ import annotations
@@ -45,12 +42,12 @@ MAX_LOOPS_PER_ROUND = 32
 TRACE_STEP = 0.5
 #: Largest relative deviation of the trace from a straight line, for solutions tracked to 1e-10.
 #: With one of 40 solutions missing, the deviation was at least 3e-4.
-MAX_TRACE_BEND = 1e-7
-#: Number of lines that are tried if a line loses a path. After that, further loops follow, which
-#: need many more paths.
+MAX_TRACE_NONLINEARITY = 1e-7
+#: Maximum number of lines for a trace test. A further line is tried if a path is lost along a line.
+#: If every line loses a path, further loops follow, which need many more paths.
 MAX_TRACE_LINES = 4
-#: Number of rounds in which every line lost a path, after which the search stops. The system is
-#: nearly degenerate, and more loops would not help.
+#: The search stops after this number of trace tests in which every line lost a path. The system is
+#: then nearly degenerate, and more loops would not help.
 MAX_LOST_ROUNDS = 4
 #: Number of random members of the family that are drawn. The search uses the member with the
 #: smallest constants. Members with large constants have large, badly conditioned solutions (1e16
@@ -69,16 +66,19 @@ class Family(Printable, Protocol):
 
     @property
     def is_traceable(self) -> bool:
-        """Whether solutions are finite at all finite constants, so that the trace test applies."""
+        """Whether solutions are finite for all finite constants, so that the trace test applies."""
 
     def random(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return random points (n, m) that satisfy the equations without a free constant."""
 
-    def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def random_known_variables(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the known variables (n, k) of random members of the family near y (k,)."""
 
-    def unsigned(self, x: np.ndarray) -> np.ndarray:
-        """Return one representative of equivalent points."""
+    def canonical(self, x: np.ndarray) -> np.ndarray:
+        """Return points (n, m) of which equivalent ones are replaced by the same representative.
+
+        Quaternions of opposite sign are equivalent, for example.
+        """
 
     def invariants(self, x: np.ndarray) -> np.ndarray:
         """Return numbers (n, k) that are equal for equivalent points."""
@@ -91,13 +91,16 @@ class MonodromyOptions(Options):
     Attributes:
         quiet_loops: number of consecutive loops without a new solution after which the search ends,
             if there is no trace test. Each loop follows all known solutions.
-        traced_loops: number of consecutive loops without a new solution before a trace test.
+        traced_loops: number of consecutive loops without a new solution after which the trace test
+            is made, if there is one.
         traced_angles: maximum number of unknown angles for which a block gets a trace test. The
-            wider family that the test needs grows fast: 2 solutions for one angle, 6 for two, and
-            576 for SpiderMill's seven angles (46 without widening).
+            test needs a wider family (see `widening`), whose number of solutions grows fast: 2
+            solutions for one angle, 6 for two, and 576 for SpiderMill's seven angles (46 without
+            widening).
         batch: number of paths followed together, and maximum number of random start points.
         max_solutions: maximum number of solutions; more are an error.
-        max_rounds: maximum number of rounds of loops, after which the search ends incomplete.
+        max_rounds: maximum number of rounds of loops, after which the search ends; the result
+            then has fewer quiet loops than required.
         tracking: options of path tracking.
     """
 
@@ -120,10 +123,10 @@ class SearchCounts:
         loops: number of loops, each followed with all known solutions.
         quiet_loops: number of consecutive loops at the end that found nothing new.
         lost: number of paths of probes and loops that failed.
-        trace: second difference of the traces, relative to their size; it is rounding if all
-            solutions are known. None without a trace test, or if none of its lines could be
-            followed.
-        lost_lines: number of rounds in which every line of the trace test lost a path.
+        trace: second difference of the traces, relative to their size; of the order of rounding
+            errors if all solutions are known. None without a trace test, or if none of its lines
+            could be followed.
+        lost_lines: number of trace tests in which every line lost a path.
     """
 
     probes: int
@@ -162,7 +165,8 @@ class SearchProgress:
         block, blocks: index of the block, from 1, and number of blocks.
         phase: "looking for complex solutions" or "following them to the machine".
         done, total: in the first phase, the number of consecutive loops without a new solution and
-            the number required; in the second, the number of finished cases and their total.
+            the number required; in the second, the number of finished parameter
+            continuations and their total.
         solutions: number of known complex solutions.
     """
 
@@ -212,13 +216,13 @@ def generic_solutions(
         The solutions, with the constants e and the known variables of the random member.
 
     Raises:
-        PoseError: there are more solutions than the options allow.
+        PoseError: there are more than `max_solutions` solutions.
     """
     options = options or MonodromyOptions()
     search = _ModeSearch(family, y, rng, options, follow)
     search.probe(min(options.batch, MAX_PROBES))
     search.report_progress(report)
-    while not search.is_complete():
+    while not search.check_complete():
         search.loop()
         search.report_progress(report)
         if len(search.known) > options.max_solutions:
@@ -238,7 +242,14 @@ Member = tuple[np.ndarray, np.ndarray]
 
 
 class _ModeSearch:
-    """State of the search."""
+    """State of the search for all solutions of one random member.
+
+    Attributes:
+        known: solutions (n, m) of the member so far.
+        y: known variables (k,) of the member.
+        e: constants (m,) of the member.
+        rounds: number of rounds of loops.
+    """
 
     def __init__(
         self,
@@ -248,24 +259,34 @@ class _ModeSearch:
         options: MonodromyOptions,
         follow: Follow,
     ) -> None:
-        self._family, self._rng, self._options, self._follow = family, rng, options, follow
-        self._given = y
+        self._family = family
+        self._rng = rng
+        self._options = options
+        self._follow = follow
+        self._machine_variables = y
         points, known_variables, constants = self._members(RANDOM_MEMBERS)
-        home = int(np.argmin(np.abs(constants).max(axis=1)))
-        self.known = family.unsigned(points[home : home + 1])
-        self.y = known_variables[home]
-        self.e = constants[home]
-        self.probes = self.loops = self.quiet_loops = self.lost = self.rounds = self.lost_lines = 0
+        chosen = int(np.argmin(np.abs(constants).max(axis=1)))
+        self.known = family.canonical(points[chosen : chosen + 1])
+        self.y = known_variables[chosen]
+        self.e = constants[chosen]
+        self.rounds = 0
+        self.probes = 0
+        self.loops = 0
+        self.quiet_loops = 0
+        self.lost = 0
+        self.lost_lines = 0
         self.trace: float | None = None
 
     def _members(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return random points, and the known variables and constants of the systems they solve."""
-        y = self._family.known(n, self._given, self._rng)
-        x = self._family.random(n, self._given, self._rng)
+        y = self._family.random_known_variables(n, self._machine_variables, self._rng)
+        x = self._family.random(n, self._machine_variables, self._rng)
         F, _, _ = self._family.linearized(x, y, np.zeros_like(y))
         return x, y, np.where(self._family.is_loop, -F, 0.0)
 
     def _track(self, x: np.ndarray, start: Member, end: Member) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the paths from solutions x (n, m), and whether each is regular."""
+
         def rows(y: np.ndarray) -> np.ndarray:
             return np.broadcast_to(y, (len(x), y.shape[-1]))
 
@@ -276,12 +297,13 @@ class _ModeSearch:
         return tracked.x, tracked.is_regular
 
     def _add(self, x: np.ndarray) -> int:
+        """Add solutions (n, m), and return the number of new ones."""
         before = len(self.known)
-        self.known = distinct(np.concatenate([self.known, self._family.unsigned(x)]))
+        self.known = distinct(np.concatenate([self.known, self._family.canonical(x)]))
         return len(self.known) - before
 
     def probe(self, n: int) -> None:
-        """Follow random points from their systems to the member that is searched."""
+        """Follow random points from their systems to the member whose solutions are searched."""
         x, y, e = self._members(n)
         end, is_regular = self._track(x, (y, e), (self.y, self.e))
         self._add(end[is_regular])
@@ -294,55 +316,68 @@ class _ModeSearch:
         count = int(np.clip(self._options.batch // n, 1, MAX_LOOPS_PER_ROUND))
         home = (self.y, self.e)
         x = np.tile(self.known, (count, 1))
-        corners = []
+        intermediate = []
         for _ in range(2):
             _, y, e = self._members(count)
-            corners.append((np.repeat(y, n, axis=0), np.repeat(e, n, axis=0)))
-        good = np.ones(len(x), dtype=bool)
+            intermediate.append((np.repeat(y, n, axis=0), np.repeat(e, n, axis=0)))
+        is_tracked = np.ones(len(x), dtype=bool)
         start = home
-        for corner in (*corners, home):
-            x, is_regular = self._track(x, start, corner)
-            good &= is_regular
-            start = corner
-        new = self._add(x[good])
+        for member in (*intermediate, home):
+            x, is_regular = self._track(x, start, member)
+            is_tracked &= is_regular
+            start = member
+        new = self._add(x[is_tracked])
         self.loops += count
         self.rounds += 1
-        self.lost += int((~good).sum())
+        self.lost += int((~is_tracked).sum())
         self.quiet_loops = 0 if new else self.quiet_loops + count
 
     def report_progress(self, report: Report) -> None:
         """Report the progress of the search."""
         options = self._options
-        wanted = options.traced_loops if self._family.is_traceable else options.quiet_loops
-        done, known = min(self.quiet_loops, wanted), len(self.known)
-        report(SearchProgress(phase=SEARCHING, done=done, total=wanted, solutions=known))
+        required = options.traced_loops if self._family.is_traceable else options.quiet_loops
+        done = min(self.quiet_loops, required)
+        report(
+            SearchProgress(phase=SEARCHING, done=done, total=required, solutions=len(self.known))
+        )
 
-    def is_complete(self) -> bool:
-        """Return whether enough loops added no solution and the trace test, if any, is passed."""
+    def check_complete(self) -> bool:
+        """Return whether enough loops added no solution and the trace test, if any, is passed.
+
+        After enough loops, the trace test is made; its result is stored in `trace`.
+        """
         if not self._family.is_traceable:
             return self.quiet_loops >= self._options.quiet_loops
         if self.quiet_loops < self._options.traced_loops:
             return False
-        bends = (self._bend() for _ in range(MAX_TRACE_LINES))
-        self.trace = next((bend for bend in bends if np.isfinite(bend)), None)
-        self.lost_lines += self.trace is None
-        return self.trace is not None and self.trace < MAX_TRACE_BEND
+        self.trace = None
+        for _ in range(MAX_TRACE_LINES):
+            nonlinearity = self._trace_nonlinearity()
+            if np.isfinite(nonlinearity):
+                self.trace = nonlinearity
+                return nonlinearity < MAX_TRACE_NONLINEARITY
+        self.lost_lines += 1
+        return False
 
-    def _bend(self) -> float:
-        """Return the relative deviation of the traces from a line; infinite if a path is lost."""
+    def _trace_nonlinearity(self) -> float:
+        """Return the relative deviation of the traces from a line; infinite if a path is lost.
+
+        The traces are the sums of the coordinates over all known solutions, along a random line.
+        """
         direction = self._members(1)[2][0] - self.e
-        sums, sizes = [], []
+        sums = []
+        sizes = []
         for t in (-TRACE_STEP, 0.0, TRACE_STEP):
             x, is_regular = self._track(
                 self.known, (self.y, self.e), (self.y, self.e + t * direction)
             )
             if not is_regular.all():
                 return np.inf
-            numbers = self._family.invariants(x)
-            sums.append(numbers.sum(axis=0))
-            sizes.append(np.abs(numbers).sum(axis=0))
-        bend = np.abs(sums[0] - 2 * sums[1] + sums[2])
-        return float((bend / (1e-12 + np.max(sizes, axis=0))).max(initial=0.0))
+            invariants = self._family.invariants(x)
+            sums.append(invariants.sum(axis=0))
+            sizes.append(np.abs(invariants).sum(axis=0))
+        second_difference = np.abs(sums[0] - 2 * sums[1] + sums[2])
+        return float((second_difference / (1e-12 + np.max(sizes, axis=0))).max(initial=0.0))
 
 
 def comparable(x: np.ndarray) -> np.ndarray:
@@ -353,25 +388,31 @@ def comparable(x: np.ndarray) -> np.ndarray:
     return np.hstack([x.real, x.imag]) / (1.0 + np.abs(x).max(axis=1, initial=0.0, keepdims=True))
 
 
-def repeated(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
-    """Return pairs (k, 2) of indices of equal points, the smaller index first."""
+def repeated(x: np.ndarray, tolerance: float = REPEAT_TOLERANCE) -> np.ndarray:
+    """Return pairs (k, 2) of indices of equal points, the smaller index first.
+
+    Args:
+        x: points (n, m).
+        tolerance: largest difference of equal points, relative to their size.
+    """
     points = comparable(x)
-    # equal points are neighbors if they are sorted by their projections on any direction
+    # The projections of equal points on any direction are close, so sorting by them limits the
+    # comparison to few neighbors.
     direction = np.cos(np.arange(points.shape[1]))
     order = np.argsort(points @ direction)
     points = points[order]
     projections = points @ direction
-    tolerance = same * np.abs(direction).sum()
+    projection_tolerance = tolerance * np.abs(direction).sum()
     pairs = [np.empty((0, 2), dtype=int)]
     for offset in range(1, len(points)):
-        near = np.flatnonzero(projections[offset:] - projections[:-offset] <= tolerance)
+        near = np.flatnonzero(projections[offset:] - projections[:-offset] <= projection_tolerance)
         if not len(near):
             break
-        near = near[np.abs(points[near + offset] - points[near]).max(axis=1) <= same]
+        near = near[np.abs(points[near + offset] - points[near]).max(axis=1) <= tolerance]
         pairs.append(np.stack([order[near], order[near + offset]], axis=1))
     return np.sort(np.concatenate(pairs), axis=1)
 
 
-def distinct(x: np.ndarray, same: float = REPEAT_TOLERANCE) -> np.ndarray:
+def distinct(x: np.ndarray, tolerance: float = REPEAT_TOLERANCE) -> np.ndarray:
     """Return the points (n, m) without those that repeat an earlier one."""
-    return np.delete(x, repeated(x, same)[:, 1], axis=0)
+    return np.delete(x, repeated(x, tolerance)[:, 1], axis=0)

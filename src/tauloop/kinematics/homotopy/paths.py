@@ -41,12 +41,12 @@ class TrackingOptions(Options):
         end_tolerance, end_corrections: tolerance and maximum number of Newton steps at t = 1.
             Newton's method doubles the number of correct digits of a regular solution, but only
             halves the distance to a multiple solution.
-        regular_ratio: if the last Newton step at t = 1 is between the two tolerances, because
-            rounding limits it in badly conditioned equations, the solution is regular if one step
-            was shorter than this fraction of the step before it.
+        regular_ratio: largest ratio of two consecutive Newton steps of a regular solution. It is
+            used if the last step at t = 1 is between the two tolerances, because rounding errors
+            limit the step in ill-conditioned equations.
         first_step: initial step in t.
         longest_step: largest step in t.
-        smallest_step: smallest step in t; paths that need smaller ones stop.
+        smallest_step: smallest step in t; paths that need smaller steps stop.
         infinity: size of a point beyond which a path has diverged.
         steps: maximum number of attempted steps.
     """
@@ -74,7 +74,7 @@ class PathEnding(StopCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterLine:
-    """Parameters along a straight line, one row for each path.
+    """Parameters along a straight line from t = 0 to t = 1, one row for each of N paths.
 
     Attributes:
         y0, y1: parameters of F at t = 0 and 1 (N, k).
@@ -90,7 +90,8 @@ class ParameterLine:
         self, rows: np.ndarray, t: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return y, y', e and e' of the given paths, each at its value of t (N,)."""
-        y_rate, e_rate = self.y1[rows] - self.y0[rows], self.e1[rows] - self.e0[rows]
+        y_rate = self.y1[rows] - self.y0[rows]
+        e_rate = self.e1[rows] - self.e0[rows]
         return (
             self.y0[rows] + t[:, None] * y_rate,
             y_rate,
@@ -126,9 +127,9 @@ class Convergence:
     """Convergence of Newton's method; steps are relative to the size of the point.
 
     Attributes:
-        is_good: whether the last step was below the tolerance, and no step longer than half the
-            step before it (N,). A prediction that needs long corrections may be nearer to another
-            path.
+        is_good: whether the last step was below the tolerance, and each step at most half the step
+            before it (N,). A predicted point that needs longer corrections may be nearer to
+            another path.
         ratio: ratio of the last step to the step before it (N,).
         largest: largest step (N,).
     """
@@ -165,19 +166,23 @@ def newton(
         Points (N, m), and the convergence.
     """
     y, y_rate, e, _ = line.at(rows, t)
-    x, last = np.array(x), np.full(len(x), np.inf)
-    before = np.broadcast_to(predictor_size, len(x)).astype(float)
-    ratio, largest = np.ones(len(x)), np.zeros(len(x))
-    is_good, active = np.ones(len(x), dtype=bool), np.arange(len(x))
+    x = np.array(x)
+    last = np.full(len(x), np.inf)
+    previous = np.broadcast_to(predictor_size, len(x)).astype(float)
+    ratio = np.ones(len(x))
+    largest = np.zeros(len(x))
+    is_good = np.ones(len(x), dtype=bool)
+    active = np.arange(len(x))
     for _ in range(iterations):
         F, J, _ = system.linearized(x[active], y[active], y_rate[active])
         dx = _solved(J, F + e[active])
         x[active] -= dx
         size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x[active]).max(axis=1))
         is_good[active] &= (size <= 0.5 * last[active]) | (size < tolerance)
-        ratio[active] = size / before[active]
+        ratio[active] = size / previous[active]
         largest[active] = np.maximum(largest[active], size)
-        last[active] = before[active] = size
+        last[active] = size
+        previous[active] = size
         active = active[~(size < tolerance)]
         if not len(active):
             break

@@ -67,13 +67,13 @@ class TargetSolutions:
     Attributes:
         regular: regular solutions (n, m), complex, polished.
         is_real: whether each regular solution is real (n,).
-        merged: real solutions that are multiple or not isolated (k, m), without repetition.
+        merged: real solutions (k, m) that are multiple or not isolated, without repetition.
         singular: number of paths that ended at multiple or not isolated solutions, real or complex.
         infinite: number of paths that went to infinity.
         met: number of paths that ended at the same regular solution as another path, in spite of
             smaller steps.
-        unpaired: number of complex solutions whose conjugate is missing; after detours, the number
-            of solutions that the last detour still added.
+        unpaired: number of complex solutions whose conjugate is missing; if detours were necessary,
+            the number of solutions that the last detour added.
     """
 
     regular: np.ndarray
@@ -96,8 +96,9 @@ def target_solutions(
 ) -> TargetSolutions:
     """Return all solutions of F(x, y) = 0 that are ends of paths from the generic system.
 
-    The complex conjugate of a solution is also a solution. If one is missing, rounding has stopped
-    a path. Then all paths are followed again through other random systems.
+    The complex conjugate of a solution is also a solution. If the conjugate of a solution is
+    missing, a path has been stopped by rounding errors. All paths are then followed again through
+    other random systems (detours).
 
     Args:
         family: family of polynomial systems.
@@ -126,8 +127,9 @@ def target_solutions(
         line = _line_to_target(generic, generic.e, y, len(met))
         ends.replace(met, _followed(family, generic.x[met], line, retry_options, follow))
         met = _colliding_paths(family, ends)
-    regular = family.unsigned(_refined(family, ends.x[ends.is_regular], y))
-    singular, infinite = ends.x[ends.is_singular], int(ends.is_infinite.sum())
+    regular = family.canonical(_refined(family, ends.x[ends.is_regular], y))
+    singular = ends.x[ends.is_singular]
+    infinite = int(ends.is_infinite.sum())
     unpaired = _unpaired(family, regular)
     if unpaired:
         regular, singular, unpaired = _with_detours(
@@ -163,7 +165,7 @@ class _Ends:
 
     Attributes:
         x: last points (n, m).
-        t: values of t that they reached (n,).
+        t: path parameter (n,) at these points, 1 at the target.
         is_regular: whether each path ended at a regular solution (n,).
         is_infinite: whether each path went to infinity (n,).
     """
@@ -180,8 +182,10 @@ class _Ends:
 
     def replace(self, rows: np.ndarray, other: _Ends) -> None:
         """Replace the ends of some paths by those of another attempt."""
-        self.x[rows], self.t[rows] = other.x, other.t
-        self.is_regular[rows], self.is_infinite[rows] = other.is_regular, other.is_infinite
+        self.x[rows] = other.x
+        self.t[rows] = other.t
+        self.is_regular[rows] = other.is_regular
+        self.is_infinite[rows] = other.is_infinite
 
 
 def _followed(
@@ -193,9 +197,9 @@ def _followed(
 ) -> _Ends:
     """Return the ends of paths to the target."""
     tracked = follow(family, start, line, options)
-    grows = _grows(family, start, line, tracked, options, follow)
+    diverges = _diverges(family, start, line, tracked, options, follow)
     is_regular = tracked.is_regular
-    is_infinite = ~is_regular & (grows | (tracked.endings == PathEnding.DIVERGED))
+    is_infinite = ~is_regular & (diverges | (tracked.endings == PathEnding.DIVERGED))
     return _Ends(x=tracked.x, t=tracked.t, is_regular=is_regular, is_infinite=is_infinite)
 
 
@@ -217,7 +221,7 @@ def _with_detours(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Follow all solutions through random systems until a detour adds no solution.
 
-    The route determines which paths are stopped by rounding.
+    Other routes are useful because the route determines which paths are stopped by rounding errors.
 
     Returns:
         Regular solutions (n, m) with their conjugates; the ends (s, m) of paths at solutions that
@@ -243,7 +247,7 @@ def _with_detours(
         line = _line_to_target(generic, e, y, len(start))
         ends = _followed(family, start, line, options, follow)
         routes.append(ends)
-        reached = family.unsigned(_refined(family, ends.x[ends.is_regular], y))
+        reached = family.canonical(_refined(family, ends.x[ends.is_regular], y))
         before = len(regular)
         regular = _with_conjugates(family, distinct(np.concatenate([regular, reached])))
         added = len(regular) - before
@@ -256,7 +260,7 @@ def _with_detours(
 def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray:
     """Return the ends of paths that arrived, except those at known solutions and at infinity."""
     has_arrived = ends.is_singular & (1.0 - ends.t < ARRIVAL_DISTANCE)
-    x = family.unsigned(ends.x[has_arrived])
+    x = family.canonical(ends.x[has_arrived])
     pairs = repeated(np.concatenate([regular, x]), MERGE_TOLERANCE)
     known = pairs[(pairs[:, 0] < len(regular)) & (pairs[:, 1] >= len(regular)), 1]
     return np.delete(x, known - len(regular), axis=0)
@@ -264,10 +268,10 @@ def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray
 
 def _with_conjugates(family: Family, x: np.ndarray) -> np.ndarray:
     """Return the solutions of a real system and their conjugates, without repetition."""
-    return distinct(np.concatenate([x, family.unsigned(x[~_is_real(x)].conj())]))
+    return distinct(np.concatenate([x, family.canonical(x[~_is_real(x)].conj())]))
 
 
-def _grows(
+def _diverges(
     family: Family,
     start: np.ndarray,
     line: ParameterLine,
@@ -276,24 +280,26 @@ def _grows(
     follow: Follow,
 ) -> np.ndarray:
     """Return whether each path diverges (N,): it stopped far away, or grew fast at its end."""
-    grows = np.zeros(len(start), dtype=bool)
+    diverges = np.zeros(len(start), dtype=bool)
     rows = np.flatnonzero(~end.is_regular)
     if not len(rows):
-        return grows
-    y, e = line.y0[rows], line.e0[rows]
+        return diverges
+    y = line.y0[rows]
+    e = line.e0[rows]
     fraction = 1.0 - LAST_STRETCH
     shorter = ParameterLine(
         y0=y, y1=y + fraction * (line.y1[rows] - y), e0=e, e1=e + fraction * (line.e1[rows] - e)
     )
     earlier = follow(family, start[rows], shorter, options)
     size = np.abs(end.x[rows]).max(axis=1)
-    grows[rows] = (size > INFINITE_SIZE) | (size > MIN_GROWTH * np.abs(earlier.x).max(axis=1))
-    return grows
+    diverges[rows] = (size > INFINITE_SIZE) | (size > MIN_GROWTH * np.abs(earlier.x).max(axis=1))
+    return diverges
 
 
 def _refined(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the solutions refined to rounding; those with a singular Jacobian are unchanged."""
-    rows, y = np.arange(len(x)), np.tile(y.astype(complex), (len(x), 1))
+    rows = np.arange(len(x))
+    y = np.tile(y.astype(complex), (len(x), 1))
     zero = np.zeros_like(x)
     line = ParameterLine(y0=y, y1=y, e0=zero, e1=zero)
     for _ in range(POLISHING):
@@ -307,9 +313,9 @@ def _colliding_paths(family: Family, ends: _Ends) -> np.ndarray:
     rows = np.flatnonzero(ends.is_regular)
     if len(rows) < 2:
         return rows[:0]
-    is_met = np.zeros(len(rows), dtype=bool)
-    is_met[repeated(family.unsigned(ends.x[rows]))] = True
-    return rows[is_met]
+    is_collision = np.zeros(len(rows), dtype=bool)
+    is_collision[repeated(family.canonical(ends.x[rows]))] = True
+    return rows[is_collision]
 
 
 def _unpaired(family: Family, x: np.ndarray) -> int:
@@ -317,7 +323,7 @@ def _unpaired(family: Family, x: np.ndarray) -> int:
     x = x[~_is_real(x)]
     if not len(x):
         return 0
-    pairs = repeated(np.concatenate([x, family.unsigned(x.conj())]))
+    pairs = repeated(np.concatenate([x, family.canonical(x.conj())]))
     has_partner = np.zeros(2 * len(x), dtype=bool)
     has_partner[pairs[(pairs[:, 0] < len(x)) & (pairs[:, 1] >= len(x)), 1]] = True
     return int((~has_partner[len(x) :]).sum())
@@ -334,12 +340,13 @@ def _merged(family: Family, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x = x[is_real].real
     if not len(x):
         return x
-    start, y = x, np.tile(y, (len(x), 1))
+    start = x
+    y = np.tile(y, (len(x), 1))
     for _ in range(STEP_HALVINGS):
         F, J, _ = family.linearized(x, y, np.zeros_like(y))
         x = x - (np.linalg.pinv(J.real, rcond=SINGULAR_VALUE_CUTOFF) @ F.real[..., None])[..., 0]
     F, _, _ = family.linearized(x, y, np.zeros_like(y))
     is_solution = np.abs(F).max(axis=1) < TARGET_RESIDUAL
     is_near = np.abs(x - start).max(axis=1) < MERGE_TOLERANCE * (1.0 + np.abs(x).max(axis=1))
-    unsigned = family.unsigned(x[is_solution & is_near])
-    return distinct(unsigned, MERGE_TOLERANCE).real
+    near_solutions = family.canonical(x[is_solution & is_near])
+    return distinct(near_solutions, MERGE_TOLERANCE).real

@@ -139,7 +139,7 @@ class BlockSystem:
             x[:, columns] *= np.sqrt(squared_norm / sums)
         return x
 
-    def unsigned(self, x: np.ndarray) -> np.ndarray:
+    def canonical(self, x: np.ndarray) -> np.ndarray:
         """Return the points (n, m) with the sign of every unknown quaternion normalized.
 
         q and -q describe the same orientation.
@@ -164,7 +164,7 @@ class BlockSystem:
         """False: solutions may go to infinity (see `homotopy_widening`)."""
         return False
 
-    def known(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def random_known_variables(self, n: int, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the machine's known variables, repeated for n members (n, k)."""
         return np.tile(y, (n, 1))
 

@@ -42,7 +42,7 @@ from tauloop.kinematics.actuator_positions import actuator_values, agreement
 from tauloop.kinematics.homotopy.blocks import BlockCount, solve_blocks
 from tauloop.kinematics.homotopy.code import PathFollower
 from tauloop.kinematics.homotopy.monodromy import (
-    MAX_TRACE_BEND,
+    MAX_TRACE_NONLINEARITY,
     MonodromyOptions,
     Report,
     repeated,
@@ -100,7 +100,7 @@ class Mode(PlainData):
         condition: condition number of the dimensionless loop equations in the unknown coordinates;
             infinite where modes coincide.
         is_reference: whether the mode is regular and the machine reaches it from its reference pose
-            without passing a singularity.
+            without passing through a singularity.
         beyond: limit violations; whole revolutions of unknown angles are not violations.
     """
 
@@ -382,7 +382,7 @@ def _search_diagnostics(
         diagnostic(
             "trace test: deviation of the summed complex solutions from a straight line",
             max((count.trace for count in counts if count.trace is not None), default=None),
-            at_most=MAX_TRACE_BEND,
+            at_most=MAX_TRACE_NONLINEARITY,
             advice="complex solutions are missing, so modes may be missing too: allow more "
             "rounds in MonodromyOptions, or try another seed",
         ),
@@ -415,8 +415,8 @@ def _search_diagnostics(
             "paths that met another one",
             sum(count.met for count in counts),
             at_most=0.0,
-            advice="two modes are closer than 1e-5 relative to their size, or a path jumped: "
-            "try another seed",
+            advice="two modes differ by less than 1e-5 (relative), or a path jumped: try "
+            "another seed",
         ),
         diagnostic(
             "paths that end at multiple or not isolated solutions",

@@ -53,7 +53,7 @@ def resampled(log: Log, gaps: FillGaps | None = None) -> Signals:
     Forces are resampled by monotone cubics, because a spline overshoots at the steps of dry
     friction, which then look like spikes. All other channels are resampled by cubic splines.
 
-    Time stamps can be uneven for two reasons. The positions show which reason applies
+    Time stamps can be nonuniform for two reasons. The positions show which reason applies
     (`tauloop.logs.checks.stamps.StampJitter`):
 
     - Samples were taken at the stamped times. Then the splines use these times.

@@ -1,4 +1,4 @@
-"""Test whether uneven stamps are the sampling times, or the samples are even but stamped late."""
+"""Test whether sampling is nonuniform, or uniform with delayed time stamps (jitter)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DECISION_DEVIATIONS = 6.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StampJitter:
-    """Deviation of time stamps from a uniform grid, and the fraction of it that positions contain.
+    """Deviation of time stamps from uniform sampling (jitter), and its effect on the positions.
 
     A position sampled at t_n = n T + d_n differs from its value at n T by the velocity times d_n.
     The high-pass filtered positions (above `MOTION_BAND_SHARE` times the sampling rate) are fitted
@@ -56,12 +56,12 @@ class StampJitter:
     def __str__(self) -> str:
         return (
             f"positions contain {self.share:.2f} +- {self.deviation:.1g} of velocity times jitter; 1 means that the "
-            "stamps are the sampling times, 0 that the samples are even but stamped late"
+            "stamps are the sampling times, 0 that sampling is uniform and only the stamps are delayed"
         )
 
 
 def sample_numbers(time: np.ndarray) -> np.ndarray:
-    """Return each sample's number (N,) in a uniform grid with missing samples.
+    """Return the number (N,) of each sample in uniform sampling with missing samples.
 
     Args:
         time: time stamps (N,), s; they may be late.
@@ -101,12 +101,13 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
     expected = (jitter_motion - _low_passed(jitter_motion))[inner]
     high_passed = (position - _low_passed(position))[inner]
     noise = np.maximum(high_passed.std(axis=0), np.finfo(float).tiny)
-    x, y = expected / noise, high_passed / noise
+    x = expected / noise
+    y = high_passed / noise
     power = float(np.sum(x * x))
     if power == 0.0:
         return None
     share = float(np.sum(x * y)) / power
-    # successive errors are correlated, so the variance is estimated from sums over blocks
+    # Successive errors are correlated, so the variance is estimated from sums over blocks.
     blocks = np.array_split(x * (y - share * x), DEVIATION_BLOCKS)
     sums = np.array([block.sum() for block in blocks])
     deviation = float(np.sqrt(sums @ sums)) / power
@@ -114,4 +115,5 @@ def stamp_jitter(log: Log, names: Sequence[str]) -> StampJitter | None:
 
 
 def _low_passed(x: np.ndarray) -> np.ndarray:
+    """Return columns (N, n) after a low-pass filter at `MOTION_BAND_SHARE`."""
     return butterworth(x, rate=1.0, cutoff=MOTION_BAND_SHARE, order=4)

@@ -154,7 +154,7 @@ def checked_matrix(name: str, array: NDArray[np.float64], nodes: int) -> Numeric
         shape = " x ".join(map(str, array.shape))
         raise MatrixError(
             f"{name} is not a square matrix of real numbers ({shape}, {array.dtype})",
-            "write one row for each degree of freedom",
+            "write one row and one column for each degree of freedom",
         )
     rows = len(array)
     if not NODE_ROWS * nodes <= rows <= MAX_ROWS:

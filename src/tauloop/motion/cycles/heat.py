@@ -5,9 +5,9 @@ their squares is a polynomial P(r) of degree 4. The mean squares of a cycle of l
 
     (H + sum_k T_k P_k(1/T_k)) / (D + sum_k T_k),
 
-where D is the time of all stops and H the integral of the squares over it. The shortest cycle whose
-mean squares are within the motors' ratings, and the coolest cycle of a given duration, are programs
-in the few unknowns T_k with exact derivatives, which IPOPT solves.
+where D is the time of all stops and H the integral of the squares over this time. The shortest
+cycle whose mean squares are within the motors' ratings, and the coolest cycle of a given duration,
+are programs in the few unknowns T_k with exact derivatives, which IPOPT solves.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class CycleHeat(ReprMixin):
         return np.asarray(np.sqrt(self._sums(durations) / (durations.sum() + self.dwell)))
 
     def _sums(self, durations: np.ndarray) -> np.ndarray:
-        """Return the integrals of squares over a cycle (n_u,)."""
+        """Return the integrals (n_u,) of the squares over a cycle with leg durations (K,)."""
         powers = (self.least / durations) ** np.arange(DEGREE + 1)[:, None]
         return self.held + durations @ np.einsum("dk,dku->ku", powers, self.legs)
 
     def _symbolic_sums(self, y: ca.SX) -> ca.SX:
-        """Return these integrals for multiples y (K,) of the shortest durations."""
+        """Return the integrals of `_sums` for multiples y (K,) of the shortest durations."""
         sums = ca.SX(ca.DM(self.held))
         for degree, legs in enumerate(self.legs):
             sums += ca.mtimes(ca.DM(legs.T), ca.DM(self.least) * y ** (1 - degree))
@@ -78,12 +78,13 @@ class CycleHeat(ReprMixin):
             PoseError: the rating of a motor is too small even to hold the machine at rest.
         """
 
-        def over(factor: float) -> float:
+        def excess(factor: float) -> float:
+            """Return the excess of the largest RMS force for legs slowed by a factor."""
             return float(self.shares(factor * self.least).max()) - 1.0
 
-        if over(1.0) <= 0:
+        if excess(1.0) <= 0:
             return self.least
-        if over(MAX_SLOWDOWN) > 0:
+        if excess(MAX_SLOWDOWN) > 0:
             shares = self.shares(MAX_SLOWDOWN * self.least)
             what = f"has a rated force of only {1 / shares.max():.3g} times the force that holds the machine"
             raise PoseError.of(
@@ -94,7 +95,10 @@ class CycleHeat(ReprMixin):
         low, high = 1.0, MAX_SLOWDOWN
         for _ in range(SLOWDOWN_HALVINGS):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if over(middle) > 0 else (low, middle)
+            if excess(middle) > 0:
+                low = middle
+            else:
+                high = middle
         return self.least * high
 
     def shortest(self) -> np.ndarray:
@@ -115,40 +119,45 @@ class CycleHeat(ReprMixin):
             positive=ca.sum1(durations) + self.dwell - self._symbolic_sums(y),
             zero=ca.SX(0, 1),
         )
-        made = program.solved(start / self.least, np.ones(len(start)))
-        shortest = self.least * made
-        return shortest if self._is_kept(shortest) and shortest.sum() < start.sum() else start
+        shortest = self.least * program.solved(start / self.least, np.ones(len(start)))
+        if self._is_within_ratings(shortest) and shortest.sum() < start.sum():
+            return shortest
+        return start
 
-    def _is_kept(self, durations: np.ndarray) -> bool:
+    def _is_within_ratings(self, durations: np.ndarray) -> bool:
+        """Return whether the RMS forces are within the motors' ratings."""
         return bool(self.shares(durations).max() <= 1.0 + BOUND_TOLERANCE)
 
     def coolest(self, total: float) -> np.ndarray:
         """Return the durations (K,) of a cycle of given duration with the coolest motors.
 
-        They minimize the largest RMS force relative to its rating.
+        These durations minimize the largest RMS force relative to its rating.
 
         Args:
             total: duration of the cycle, s; at least the sum of the legs' shortest durations and
                 the stops.
         """
-        n, time = len(self.least), total - self.dwell
+        n = len(self.least)
+        time = total - self.dwell
         start = self.least * time / self.least.sum()
-        first = float(self.shares(start).max()) ** 2
-        if n == 1 or first == 0 or time <= self.least.sum() * (1 + BOUND_TOLERANCE):
+        start_heat = float(self.shares(start).max()) ** 2
+        if n == 1 or start_heat == 0 or time <= self.least.sum() * (1 + BOUND_TOLERANCE):
             return start
 
-        y, last = ca.SX.sym("y", n), ca.SX.sym("last")
+        y = ca.SX.sym("y", n)
+        relative_heat = ca.SX.sym("relative_heat")
         program = _HeatProgram(
-            unknown=ca.vertcat(y, last),
-            cost=last,
-            positive=last * first - self._symbolic_sums(y) / total,
+            unknown=ca.vertcat(y, relative_heat),
+            cost=relative_heat,
+            positive=relative_heat * start_heat - self._symbolic_sums(y) / total,
             zero=ca.dot(y, ca.DM(self.least / time)) - 1.0,
         )
-        made = program.solved(np.append(start / self.least, 1.0), np.append(np.ones(n), 0.0))[:-1]
-        durations = np.maximum(self.least * made, self.least)
+        solution = program.solved(np.append(start / self.least, 1.0), np.append(np.ones(n), 0.0))
+        durations = np.maximum(self.least * solution[:-1], self.least)
         spare = durations - self.least
         durations = self.least + spare * (time - self.least.sum()) / max(spare.sum(), 1e-300)
-        return durations if self.shares(durations).max() < self.shares(start).max() else start
+        is_cooler = self.shares(durations).max() < self.shares(start).max()
+        return durations if is_cooler else start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +177,7 @@ class _HeatProgram:
     zero: ca.SX
 
     def solved(self, start: np.ndarray, low: np.ndarray) -> np.ndarray:
-        """Return the last step of IPOPT (n,), from a start and with lower bounds (n,).
+        """Return the last iterate of IPOPT (n,), from a start and with lower bounds (n,).
 
         Bounds are not relaxed, so that the result satisfies them.
         """

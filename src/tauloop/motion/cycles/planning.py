@@ -29,7 +29,7 @@ from tauloop.motion.trajectory import Trajectory
 HEAT_POINTS = 601
 #: Maximum number of rounds in which legs to moving stations are replanned.
 MAX_MEETING_ROUNDS = 6
-#: Relative margin on the durations of these legs.
+#: Relative margin on the durations of legs to moving stations.
 MEETING_MARGIN = 2e-3
 #: Assumed duration of a leg before it is planned, s.
 INITIAL_DURATION = 0.15
@@ -58,20 +58,22 @@ class CycleTrajectory(Trajectory):
 
     def load(self, time: float) -> Payload | None:
         """Return the payload at a time (s), which may be in any cycle; None for no payload."""
-        return self.loads[int(self._parts(np.array([time]))[0])]
+        return self.loads[int(self._segments(np.array([time]))[0])]
 
-    def _parts(self, time: np.ndarray) -> np.ndarray:
+    def _segments(self, time: np.ndarray) -> np.ndarray:
         """Return the index of the segment (N,) at times (N,), s."""
         cycle_time = np.mod(time + 1e-9, self.duration)
         return np.searchsorted(self.starts, cycle_time, side="right") - 1
 
     def forces(self, time: np.ndarray) -> np.ndarray:
         """Return the actuator forces (N, n_u), N or N m, at times (N,), s."""
-        motion, places, parts = self.at(time), self.places(time), self._parts(time)
+        motion = self.at(time)
+        places = self.places(time)
+        segments = self._segments(time)
         directions = self.directions(time)
         forces = np.zeros((len(time), len(self.stroke.model.mechanism.actuators)))
-        for k in np.unique(parts).tolist():
-            samples = parts == k
+        for k in np.unique(segments).tolist():
+            samples = segments == k
             solution = self.stroke.forces(
                 places[samples],
                 directions[samples],
@@ -118,8 +120,8 @@ class CycleLeg(ReprMixin):
     def timed(self, model: Model, duration: float) -> FastestLaw:
         """Return the leg with its timing and its limits."""
         # between stations at rest, the positions are those of `way`, which has been checked
-        place = _unchecked if self.is_at_rest else _placed
-        rows = PathRows(place(model, self.path(duration)), self.limits)
+        as_stroke = _unchecked_stroke if self.is_at_rest else _checked_stroke
+        rows = PathRows(as_stroke(model, self.path(duration)), self.limits)
         return FastestLaw(
             law=Uniform(), duration=duration, rows=rows, unit=1.0 / duration, sweeps=0
         )
@@ -168,17 +170,17 @@ class PlannedCycle(ReprMixin):
             zip(self.stops, self.legs, self.durations.tolist(), strict=True)
         ):
             if stop.dwell > 0:
-                stay = WayPath(start=stop.position, end=_left(stop))
+                stay = WayPath(start=stop.position, end=_leaving_position(stop))
                 yield stay, stop.dwell, self.stops[k - 1].payload
             yield leg.path(duration), duration, stop.payload
 
     def trajectory(self) -> CycleTrajectory:
         """Return the trajectory of a cycle."""
         paths, durations, loads = zip(*self.parts(), strict=True)
-        placed = _placed(self.model, CyclePath(paths, durations))
+        path_stroke = _checked_stroke(self.model, CyclePath(paths, durations))
         starts = tuple(np.concatenate([[0.0], np.cumsum(durations)[:-1]]).tolist())
         return CycleTrajectory(
-            stroke=placed, law=Uniform(), duration=self.time, starts=starts, loads=loads
+            stroke=path_stroke, law=Uniform(), duration=self.time, starts=starts, loads=loads
         )
 
     def repeated(self, cycles: int, lead: float) -> Trajectory:
@@ -194,8 +196,8 @@ class PlannedCycle(ReprMixin):
         path = CyclePath((run, *paths * cycles), (lead, *durations * cycles))
         # run-ins to stations at rest do not move, and all legs have been checked
         is_checked = all(leg.is_at_rest for leg in self.legs)
-        placed = (_unchecked if is_checked else _placed)(self.model, path)
-        return Trajectory(stroke=placed, law=Uniform(), duration=lead + cycles * self.time)
+        path_stroke = (_unchecked_stroke if is_checked else _checked_stroke)(self.model, path)
+        return Trajectory(stroke=path_stroke, law=Uniform(), duration=lead + cycles * self.time)
 
 
 def cycle_trajectory(
@@ -240,9 +242,10 @@ def cycle_trajectory(
         what = "without limits of force rates or jerk, accelerations would jump at the ends of legs"
         raise InputError.of("reversal", what, "give a time, such as 10 ms")
     stops = tuple(station for station in listed.stations if station.is_stop)
-    late = any(stop.is_moving for stop in stops[1:])
-    full = np.array([actuator.force for actuator in model.mechanism.actuators])
-    size = full if rated is None else np.where(np.isfinite(rated), rated, full)
+    has_moving_stations = any(stop.is_moving for stop in stops[1:])
+    margin = MEETING_MARGIN if has_moving_stations else 0.0
+    max_forces = np.array([actuator.force for actuator in model.mechanism.actuators])
+    rated_forces = max_forces if rated is None else np.where(np.isfinite(rated), rated, max_forces)
     durations = np.full(
         len(stops), INITIAL_DURATION if time is None and listed.interval is None else 0.0
     )
@@ -250,45 +253,50 @@ def cycle_trajectory(
         durations += max(
             (time or listed.interval or 0.0) - sum(stop.dwell for stop in stops), INITIAL_DURATION
         ) / len(stops)
-    for settling in range(MAX_MEETING_ROUNDS):
-        met = _met(stops, durations)
-        legs = tuple(_planned_legs(model, listed, met, limits, intervals, done))
+    for round_index in range(MAX_MEETING_ROUNDS):
+        met_stops = _at_meetings(stops, durations)
+        legs = tuple(_planned_legs(model, listed, met_stops, limits, intervals, done))
         least = np.array([leg.least for leg in legs])
         heat = _heat(
             model,
-            met,
+            met_stops,
             legs,
-            (1.0 + MEETING_MARGIN * late) * least,
-            (1.0 - MEETING_MARGIN * late) * size,
+            (1.0 + margin) * least,
+            (1.0 - margin) * rated_forces,
         )
-        wanted, reason, items = _durations(heat, listed.interval, time)
-        if not late or (settling and _is_near(durations, wanted, least, heat)):
-            kept = durations if late else wanted
+        required, reason, items = _durations(heat, listed.interval, time)
+        if not has_moving_stations or (
+            round_index and _are_acceptable(durations, required, least, heat)
+        ):
+            chosen_durations = durations if has_moving_stations else required
             return PlannedCycle(
                 model=model,
-                stops=met,
+                stops=met_stops,
                 legs=legs,
-                durations=kept,
+                durations=chosen_durations,
                 heat=heat,
                 reason=reason,
                 items=items,
             )
-        durations = wanted
+        durations = required
     raise PoseError.of(
         "stations", "the meeting points with the conveyors do not converge", "use slower conveyors"
     )
 
 
-def _is_near(durations: np.ndarray, wanted: np.ndarray, least: np.ndarray, heat: CycleHeat) -> bool:
+def _are_acceptable(
+    durations: np.ndarray, required: np.ndarray, least: np.ndarray, heat: CycleHeat
+) -> bool:
     """Return whether the durations for which the meeting points were computed are acceptable.
 
-    They must be long enough, keep the motors within their ratings, and have the required sum.
+    The durations must satisfy the limits (`least`), keep the motors within their ratings, and have
+    the required sum.
     """
     is_cool = float(heat.shares(durations).max()) <= 1.0 + MEETING_MARGIN
     return (
         is_cool
         and bool((durations >= least).all())
-        and abs(durations.sum() / wanted.sum() - 1.0) <= MEETING_MARGIN
+        and abs(durations.sum() / required.sum() - 1.0) <= MEETING_MARGIN
     )
 
 
@@ -296,11 +304,9 @@ def _durations(
     heat: CycleHeat, interval: float | None, time: float | None
 ) -> tuple[np.ndarray, str, int]:
     """Return the durations of the legs (K,), s, the reason for them, and the number of items."""
-    wanted = heat.shortest()
-    reason, total = (
-        ("limits" if wanted is heat.least else "rated force"),
-        float(wanted.sum() + heat.dwell),
-    )
+    required = heat.shortest()
+    reason = "limits" if required is heat.least else "rated force"
+    total = float(required.sum() + heat.dwell)
     items = 0
     if interval is not None:
         items = int(np.ceil(total / interval - 1e-9))
@@ -310,13 +316,16 @@ def _durations(
                 f"{1e3 * items * interval:.6g} ms"
             )
             raise InputError.of("duration", what, "omit either the duration or the pitch")
-        time, reason = items * interval, "conveyor"
+        time = items * interval
+        reason = "conveyor"
     elif time is not None:
         if time < total * (1 - 1e-9):
             what = f"a cycle takes at least {1e3 * total:.6g} ms because of the {reason}"
             raise InputError.of("duration", what, "allow a longer cycle or wider limits")
         reason = "time"
-    return (wanted, reason, 0) if time is None else (heat.coolest(time), reason, items)
+    if time is None:
+        return required, reason, 0
+    return heat.coolest(time), reason, items
 
 
 def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndarray:
@@ -324,7 +333,9 @@ def _meetings(stops: tuple[CycleStation, ...], durations: np.ndarray) -> np.ndar
     return np.concatenate([[0.0], np.cumsum(durations + [stop.dwell for stop in stops])[:-1]])
 
 
-def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleStation, ...]:
+def _at_meetings(
+    stops: tuple[CycleStation, ...], durations: np.ndarray
+) -> tuple[CycleStation, ...]:
     """Return the stops with their positions at the times when the tool reaches them."""
     times = _meetings(stops, durations).tolist()
     return tuple(
@@ -332,16 +343,17 @@ def _met(stops: tuple[CycleStation, ...], durations: np.ndarray) -> tuple[CycleS
     )
 
 
-def _left(stop: CycleStation) -> np.ndarray:
+def _leaving_position(stop: CycleStation) -> np.ndarray:
     """Return the position at which the tool leaves a stop (n_position,)."""
     return np.asarray(stop.position + stop.dwell * stop.velocity)
 
 
-def _placed(model: Model, path: Path) -> Stroke:
+def _checked_stroke(model: Model, path: Path) -> Stroke:
+    """Return a path of the platform, checked for reach, ranges and singularities."""
     return stroke(model, path, model.platform.ports.position.columns)
 
 
-def _unchecked(model: Model, path: Path) -> Stroke:
+def _unchecked_stroke(model: Model, path: Path) -> Stroke:
     """Return a path of the platform that is not checked for reach, ranges and singularities."""
     functions = model.platform
     return Stroke(
@@ -362,34 +374,36 @@ def _planned_legs(
     done: Callable[[], None],
 ) -> Iterator[CycleLeg]:
     """Yield the legs between stops at given positions, as fast as the limits allow."""
-    all_ = listed.stations
-    places = [k for k, station in enumerate(all_) if station.is_stop]
-    for k, (start, at) in enumerate(zip(stops, places, strict=True)):
+    stations = listed.stations
+    stop_indices = [k for k, station in enumerate(stations) if station.is_stop]
+    for k, (start, index) in enumerate(zip(stops, stop_indices, strict=True)):
         end = stops[(k + 1) % len(stops)]
-        passed = all_[at + 1 : places[k + 1] if k + 1 < len(places) else len(all_)]
-        name, own = f"{start.name} to {end.name}", replace(limits, payload=start.payload)
-        way = _way(model, name, start, passed, end, listed.blend)
-        best = limited_law(
+        next_index = stop_indices[k + 1] if k + 1 < len(stop_indices) else len(stations)
+        passed_stations = stations[index + 1 : next_index]
+        name = f"{start.name} to {end.name}"
+        leg_limits = replace(limits, payload=start.payload)
+        leg_path = _leg_path(model, name, start, passed_stations, end, listed.blend)
+        fastest = limited_law(
             fastest_law(
-                PathRows(_placed(model, way), own), intervals=max(MIN_INTERVALS, intervals)
+                PathRows(_checked_stroke(model, leg_path), leg_limits),
+                intervals=max(MIN_INTERVALS, intervals),
             ),
             points=intervals,
         )
-        leaves, arrives = start.velocity, end.velocity
         leg = CycleLeg(
             name=name,
-            limits=own,
-            way=way,
-            law=best.law,
-            leaves=leaves,
-            arrives=arrives,
-            least=best.duration,
+            limits=leg_limits,
+            way=leg_path,
+            law=fastest.law,
+            leaves=start.velocity,
+            arrives=end.velocity,
+            least=fastest.duration,
         )
-        yield leg if leg.is_at_rest else replace(leg, least=_least(model, leg))
+        yield leg if leg.is_at_rest else replace(leg, least=_shortest_duration(model, leg))
         done()
 
 
-def _way(
+def _leg_path(
     model: Model,
     name: str,
     start: CycleStation,
@@ -400,31 +414,36 @@ def _way(
     """Return the path of a leg: up, past intermediate points, and down, with a uniform rotation."""
     port = model.platform.ports.position
     lengths = tuple(i for i, unit in enumerate(port.units) if unit == "m")
-    a, b = _left(start), end.position
-    rows, blends = [a, a + start.lift], [np.nan, blend]
+    a, b = _leaving_position(start), end.position
+    rows = [a, a + start.lift]
+    blends = [np.nan, blend]
     rows += [station.position for station in passed] + [b + end.lift, b]
     blends += [station.blend or blend for station in passed] + [blend, np.nan]
-    corners = np.array(rows)[:, lengths]
-    new = np.append(True, np.linalg.norm(np.diff(corners, axis=0), axis=1) > 0)
-    corners, cut = corners[new], np.array(blends)[new][1:-1]
-    first, way = quaternion_start(port), None
-    if len(corners) > 2:
+    vertices = np.array(rows)[:, lengths]
+    is_new = np.append(True, np.linalg.norm(np.diff(vertices, axis=0), axis=1) > 0)
+    vertices = vertices[is_new]
+    inner_blends = np.array(blends)[is_new][1:-1]
+    quaternion_column = quaternion_start(port)
+    way = None
+    if len(vertices) > 2:
         try:
-            way = polyline(corners, cut)
+            way = polyline(vertices, inner_blends)
         except InputError as error:
             raise InputError(
                 Problem(f"{name}, {p.where}", p.what, p.remedy) for p in error.problems
             ) from error
     turn = None
-    if first is not None:
-        whole = slice(first, first + len(QUATERNION_SUFFIXES))
-        turn = turn_between(a[whole].tolist(), b[whole].tolist())
-    if len(corners) < 2 and np.array_equal(a, b):
+    if quaternion_column is not None:
+        quaternion = slice(quaternion_column, quaternion_column + len(QUATERNION_SUFFIXES))
+        turn = turn_between(a[quaternion].tolist(), b[quaternion].tolist())
+    if len(vertices) < 2 and np.array_equal(a, b):
         raise InputError.of(name, "has no length", "omit one of the two stations")
-    return WayPath(start=a, end=b, way=way, lengths=lengths, turn=turn, first=first or 0)
+    return WayPath(
+        start=a, end=b, way=way, lengths=lengths, turn=turn, first=quaternion_column or 0
+    )
 
 
-def _least(model: Model, leg: CycleLeg) -> float:
+def _shortest_duration(model: Model, leg: CycleLeg) -> float:
     """Return the shortest duration of a leg between moving stations, s.
 
     The motion law is that for stations at rest.
@@ -432,7 +451,8 @@ def _least(model: Model, leg: CycleLeg) -> float:
     Raises:
         PoseError: no duration satisfies the limits.
     """
-    duration, x = leg.least, np.linspace(0.0, 1.0, LIMIT_POINTS)
+    duration = leg.least
+    x = np.linspace(0.0, 1.0, LIMIT_POINTS)
     for _ in range(MAX_DURATION_ROUNDS):
         timed = leg.timed(model, duration)
         rate = 1.0 / duration
@@ -456,18 +476,19 @@ def _heat(
 ) -> CycleHeat:
     """Return the mean squared forces of all legs and stops, relative to the rated forces."""
     names = model.output_ports("actuators")[0]
-    polynomials, held = [], np.zeros(len(names))
+    polynomials = []
+    dwell_heat = np.zeros(len(names))
     for k, (stop, leg, duration) in enumerate(zip(stops, legs, least.tolist(), strict=True)):
         means = _leg_means(model, leg, duration, stop.payload)
         polynomials.append(mean_polynomials(lambda T: means(T) / size**2, duration))  # noqa: B023 - called at once
         if stop.dwell > 0:
-            stay = WayPath(start=stop.position, end=_left(stop))
-            held += (
+            stay = WayPath(start=stop.position, end=_leaving_position(stop))
+            dwell_heat += (
                 stop.dwell * mean_squares(model, stay, stop.dwell, stops[k - 1].payload) / size**2
             )
     dwell = float(sum(stop.dwell for stop in stops))
     return CycleHeat(
-        names=names, least=least, legs=np.stack(polynomials, axis=1), held=held, dwell=dwell
+        names=names, least=least, legs=np.stack(polynomials, axis=1), held=dwell_heat, dwell=dwell
     )
 
 
@@ -478,20 +499,20 @@ def _leg_means(
     if not leg.is_at_rest:
         return lambda T: mean_squares(model, leg.path(T), T, payload)
     # positions over normalized time do not depend on the duration
-    placed = _unchecked(model, leg.path(least))
-    return lambda T: _mean_squares(placed, T, payload)
+    path_stroke = _unchecked_stroke(model, leg.path(least))
+    return lambda T: _mean_squares(path_stroke, T, payload)
 
 
 def mean_squares(model: Model, path: Path, duration: float, payload: Payload | None) -> np.ndarray:
     """Return the mean squared actuator forces (n_u,) on a timed path, by the trapezoidal rule."""
-    return _mean_squares(_unchecked(model, path), duration, payload)
+    return _mean_squares(_unchecked_stroke(model, path), duration, payload)
 
 
-def _mean_squares(placed: Stroke, duration: float, payload: Payload | None) -> np.ndarray:
-    """Return the `mean_squares` of a placed path over normalized time."""
+def _mean_squares(path_stroke: Stroke, duration: float, payload: Payload | None) -> np.ndarray:
+    """Return the `mean_squares` of a path over normalized time."""
     x = np.linspace(0.0, 1.0, HEAT_POINTS)
-    motion = placed.motion(Uniform().at(x), 1.0 / duration, x * duration)
-    forces = placed.functions.inverse_dynamics(
-        *motion.states, start=placed.start(x), payload=payload
+    motion = path_stroke.motion(Uniform().at(x), 1.0 / duration, x * duration)
+    forces = path_stroke.functions.inverse_dynamics(
+        *motion.states, start=path_stroke.start(x), payload=payload
     ).force
     return np.asarray(np.trapezoid(np.asarray(forces) ** 2, x, axis=0))

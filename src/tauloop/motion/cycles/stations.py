@@ -144,7 +144,8 @@ class CycleStation(ReprMixin):
             InputError: a value is not finite, has a wrong size or sign, or does not apply to a
                 point that is passed.
         """
-        position, problems = np.asarray(self.position, dtype=float), Problems()
+        position = np.asarray(self.position, dtype=float)
+        problems = Problems()
         rows = {"position": position}
         for name in ("lift", "velocity"):
             row = np.asarray(getattr(self, name), dtype=float)
@@ -305,7 +306,8 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
 def _station(place: Cursor, data: dict[str, Any], model: Model) -> CycleStation | None:
     """Return a station; None if it has errors, which are added to the list of problems."""
     port = model.platform.ports.position
-    before, rows = place.collector.count, dict[str, Any]()
+    before = place.collector.count
+    rows = dict[str, Any]()
     try:
         rows["position"] = named_values(
             port, "at", data.get("at"), model.platform.ports.at(model.assembly.q)

@@ -107,7 +107,8 @@ def fourier_basis(
     w = np.arange(1, harmonics + 1) * 2 * np.pi / period
     angle = np.asarray(time, dtype=float)[:, None] * w
     s, c = np.sin(angle), np.cos(angle)
-    ones, zeros = np.ones((len(angle), 1)), np.zeros((len(angle), 1))
+    ones = np.ones((len(angle), 1))
+    zeros = np.zeros((len(angle), 1))
     return (
         np.concatenate([ones, s, -c], axis=1),
         np.concatenate([zeros, w * c, w * s], axis=1),

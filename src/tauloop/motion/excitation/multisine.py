@@ -65,7 +65,8 @@ def random_multisine(
         InputError: shapes differ, a stroke is negative or not finite, there are no terms, or the
             frequency range is empty.
     """
-    center, stroke = numbers(center, "center"), numbers(stroke, "stroke")
+    center = numbers(center, "center")
+    stroke = numbers(stroke, "stroke")
     problems = Problems()
     if center.ndim != 1 or not np.isfinite(center).all():
         problems.add("center", "is not a row of finite numbers", "give one number per channel")

@@ -61,16 +61,16 @@ RATE_TOLERANCE = 1e-7
 class Changes:
     """Quantities with bounded changes: y = alpha a + beta x + gamma sqrt(x) + rest.
 
-    x and a are squared speed and acceleration of the path's parameter. The columns are scaled so
+    The squared speed of the path's parameter is x, its acceleration a. The columns are scaled so
     that a change of 1 per second is allowed.
 
     Attributes:
-        parts: forces that are bounded individually.
-        together: components of a vector whose length is bounded; empty for no bound.
+        scalars: forces whose changes are bounded individually.
+        vectors: components of a vector, the length of whose change is bounded; empty for no bound.
     """
 
-    parts: tuple[PathForces, ...]
-    together: tuple[PathForces, ...]
+    scalars: tuple[PathForces, ...]
+    vectors: tuple[PathForces, ...]
 
 
 def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw:
@@ -83,24 +83,27 @@ def limited_law(fastest: FastestLaw, *, points: int = PATH_POINTS) -> FastestLaw
     Raises:
         PoseError: no law is found.
     """
-    rows, unit = fastest.rows, fastest.unit
+    rows = fastest.rows
+    unit = fastest.unit
     grid = _grid(fastest, points)
     allowed = np.ones(len(grid) - 1)
     program = _Program(rows, unit, grid)
     law, rate, changes = _solved_law(program, rows, unit, allowed)
     for _ in range(MAX_PROGRAMS - 1):
-        share, places = changes.taken(rate)
-        k = np.clip(np.searchsorted(grid, places, side="right") - 1, 0, len(allowed) - 1)
-        most = np.zeros(len(allowed))
-        np.maximum.at(most, k, share)
-        if most.max() <= 1.0 + 1e-3:
+        used, parameters = changes.used_fractions(rate)
+        k = np.clip(np.searchsorted(grid, parameters, side="right") - 1, 0, len(allowed) - 1)
+        largest_used = np.zeros(len(allowed))
+        np.maximum.at(largest_used, k, used)
+        if largest_used.max() <= 1.0 + 1e-3:
             break
-        allowed = allowed / np.maximum(most, 1.0)
+        allowed = allowed / np.maximum(largest_used, 1.0)
         law, rate, changes = _solved_law(program, rows, unit, allowed)
-    rate, without = changes.slowed(rate), 1.0 / fastest.duration
-    # additional limits cannot shorten a motion; the difference of the two grids must not either
-    if rate > without and highest_share(rows, law, without) <= 1.0 + RATE_TOLERANCE:
-        rate = without
+    rate = changes.slowed(rate)
+    unbounded_rate = 1.0 / fastest.duration
+    # Additional limits cannot shorten a motion. A shorter motion here is due to the different
+    # grids.
+    if rate > unbounded_rate and highest_share(rows, law, unbounded_rate) <= 1.0 + RATE_TOLERANCE:
+        rate = unbounded_rate
     return replace(fastest, law=law, duration=1.0 / rate)
 
 
@@ -130,21 +133,26 @@ class LawChanges:
         self._progress = law.at(np.linspace(0.0, 1.0, points))
         self._changes = _changes(rows, self._progress.s, unit)
 
-    def taken(self, rate: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the largest used fraction of the bounds at a rate (1/s), and parameters.
+    def used_fractions(self, rate: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the largest used fractions of the bounds at a rate (1/s), and where they are used.
 
-        Both are arrays (M,), with M = points - 1 intervals of time.
+        Returns:
+            Fractions (M,) in M = points - 1 intervals of time, and the path's parameter (M,) in the
+            middle of each interval.
         """
-        progress, intervals = self._progress, len(self._progress.s) - 1
-        v, a = progress.derivative[:, None] * rate, progress.second_derivative[:, None] * rate**2
+        progress = self._progress
+        intervals = len(self._progress.s) - 1
+        v = progress.derivative[:, None] * rate
+        a = progress.second_derivative[:, None] * rate**2
 
         def steps(y: PathForces) -> np.ndarray:
+            """Return the changes per second in the intervals."""
             values = y.alpha * a + y.beta * v**2 + y.gamma * v + y.rest
             return np.asarray(np.diff(values, axis=0) * intervals * rate)
 
-        taken = [np.abs(steps(y)).max(axis=1) for y in self._changes.parts]
-        taken += [np.linalg.norm(steps(y), axis=1) for y in self._changes.together]
-        return np.max(taken, axis=0), 0.5 * (progress.s[1:] + progress.s[:-1])
+        used = [np.abs(steps(y)).max(axis=1) for y in self._changes.scalars]
+        used += [np.linalg.norm(steps(y), axis=1) for y in self._changes.vectors]
+        return np.max(used, axis=0), 0.5 * (progress.s[1:] + progress.s[:-1])
 
     def slowed(self, rate: float) -> float:
         """Return the rate at which bounds of changes are also satisfied, 1/s.
@@ -152,7 +160,7 @@ class LawChanges:
         Changes of inertial forces are proportional to the third power of the rate.
         """
         for _ in range(MAX_RATE_ROUNDS):
-            share = float(self.taken(rate)[0].max())
+            share = float(self.used_fractions(rate)[0].max())
             if share <= 1.0 + RATE_TOLERANCE:
                 break
             rate *= min(share ** (-1.0 / 3.0), 1.0 - RATE_TOLERANCE)
@@ -168,24 +176,27 @@ def changes_taken(
         Fractions (M,) in M = points - 1 intervals of time, and the path's parameter in the middle of
         each interval (M,).
     """
-    return LawChanges(rows, law, unit, points).taken(rate)
+    return LawChanges(rows, law, unit, points).used_fractions(rate)
 
 
 def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
     """Return the quantities with bounded changes at parameters u (N,)."""
-    parts, together, limits = [], [], rows.limits
+    scalars = []
+    vectors = []
+    limits = rows.limits
     if limits.reversal > 0:
-        moved = np.flatnonzero(np.isfinite(rows.full))
-        scale = limits.reversal / (2.0 * rows.full[moved])
+        limited = np.flatnonzero(np.isfinite(rows.full))
+        scale = limits.reversal / (2.0 * rows.full[limited])
         for y in rows.even_quantities(u, unit):
             values = {
-                name: getattr(y, name)[:, moved] * scale
+                name: getattr(y, name)[:, limited] * scale
                 for name in ("alpha", "beta", "gamma", "rest")
             }
-            parts.append(replace(y, **values))
+            scalars.append(replace(y, **values))
     if np.isfinite(limits.tool_jerk):
         tangent, normal = rows.tool(u)
-        zero, none = np.zeros_like(tangent), np.zeros((len(u), 0))
+        zero = np.zeros_like(tangent)
+        none = np.zeros((len(u), 0))
         constant = {
             "gamma": zero,
             "rest": zero,
@@ -194,8 +205,8 @@ def _changes(rows: PathRows, u: np.ndarray, unit: float) -> Changes:
             "fall": none,
         }
         values = {"alpha": tangent / limits.tool_jerk, "beta": normal / limits.tool_jerk}
-        together.append(PathForces(names=("tool jerk",) * 3, **constant, **values))
-    return Changes(parts=tuple(parts), together=tuple(together))
+        vectors.append(PathForces(names=("tool jerk",) * 3, **constant, **values))
+    return Changes(scalars=tuple(scalars), vectors=tuple(vectors))
 
 
 def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
@@ -214,8 +225,8 @@ def _grid(fastest: FastestLaw, points: int) -> np.ndarray:
     weight = (
         np.diff(time) + PATH_SHARE * np.diff(u) + CHANGE_SHARE * moves / max(np.sum(moves), 1e-300)
     )
-    reached = np.concatenate([[0.0], np.cumsum(weight)])
-    grid = np.interp(np.linspace(0.0, reached[-1], points + 1), reached, u)
+    cumulative = np.concatenate([[0.0], np.cumsum(weight)])
+    grid = np.interp(np.linspace(0.0, cumulative[-1], points + 1), cumulative, u)
     grid[0], grid[-1] = 0.0, 1.0
     return with_breaks(grid, np.array(rows.stroke.kinks))
 
@@ -226,52 +237,75 @@ def slowed(rows: PathRows, law: Law, rate: float, unit: float) -> float:
 
 
 class _Program:
-    """The nonlinear program on a grid. Its parameters are the allowed changes per interval."""
+    """The nonlinear program of the fastest law on a grid of n intervals.
+
+    The unknowns are the speeds v and accelerations a of the path's parameter at the points. The
+    parameters are the allowed changes in each interval.
+    """
 
     def __init__(self, rows: PathRows, unit: float, grid: np.ndarray) -> None:
-        n, d, is_held = len(grid) - 1, np.diff(grid), rows.limits.ends == "held"
-        at, changes = rows.at(grid, unit), _changes(rows, grid, unit)
-        unknown, allowed = ca.MX.sym("va", 2 * (n + 1)), ca.MX.sym("allowed", n)
-        v, a = unknown[: n + 1], unknown[n + 1 :]
-        here, there = slice(0, n), slice(1, n + 1)
-        lengths = np.ones(n)  # change of v^2 per d (a_l + a_r); 3/2 if the jerk is constant in time
+        """Build the objective and the constraints."""
+        n = len(grid) - 1
+        d = np.diff(grid)
+        is_held = rows.limits.ends == "held"
+        at = rows.at(grid, unit)
+        changes = _changes(rows, grid, unit)
+        unknown = ca.MX.sym("va", 2 * (n + 1))
+        allowed = ca.MX.sym("allowed", n)
+        v = unknown[: n + 1]
+        a = unknown[n + 1 :]
+        starts = slice(0, n)
+        ends = slice(1, n + 1)
+        # Change of v^2 per d (a_start + a_end): 1 if the acceleration is linear along the path, 3/2
+        # if the jerk is constant in time, as at ends at rest.
+        factors = np.ones(n)
         if is_held:
-            lengths[[0, -1]] = 1.5
-        equal = (v[there] ** 2 - v[here] ** 2) / d - lengths * (a[here] + a[there])
+            factors[[0, -1]] = 1.5
+        equal = (v[ends] ** 2 - v[starts] ** 2) / d - factors * (a[starts] + a[ends])
         bounded = [_Bounded(values=equal, low=np.zeros(n), high=np.zeros(n))]
-        bounded += _kept(at, v, a)
+        bounded += _limit_constraints(at, v, a)
         jumps = np.flatnonzero(np.isin(grid, rows.stroke.breaks))
-        if len(jumps):  # at jumps, the rows of both sides are satisfied
+        if len(jumps):  # At jumps, the limits on both sides must be satisfied.
             points = jumps.tolist()
-            bounded += _kept(rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points])
-        speed = (v[there] + v[here]) / (2.0 * d) * unit
+            bounded += _limit_constraints(
+                rows.at(np.nextafter(grid[jumps], 0.0), unit), v[points], a[points]
+            )
+        speed = (v[ends] + v[starts]) / (2.0 * d) * unit
 
         def steps(y: PathForces, i: int) -> ca.MX:
-            parts = y.alpha[:, i] * unit**2, y.beta[:, i] * unit**2, y.gamma[:, i] * unit
-            values = (
-                ca.DM(parts[0]) * a + ca.DM(parts[1]) * v**2 + ca.DM(parts[2]) * v + y.rest[:, i]
-            )
-            return (values[there] - values[here]) * speed / allowed
+            """Return the changes of a quantity in the intervals, divided by the allowed changes."""
+            alpha = ca.DM(y.alpha[:, i] * unit**2)
+            beta = ca.DM(y.beta[:, i] * unit**2)
+            gamma = ca.DM(y.gamma[:, i] * unit)
+            values = alpha * a + beta * v**2 + gamma * v + y.rest[:, i]
+            return (values[ends] - values[starts]) * speed / allowed
 
-        ones, none = np.ones(n), np.full(n, -np.inf)
-        for y in changes.parts:
+        ones = np.ones(n)
+        none = np.full(n, -np.inf)
+        for y in changes.scalars:
             for i in range(y.alpha.shape[1]):
                 bounded.append(_Bounded(values=steps(y, i), low=-ones, high=ones))
-        for y in changes.together:
+        for y in changes.vectors:
             squares = steps(y, 0) ** 2 + steps(y, 1) ** 2 + steps(y, 2) ** 2
             bounded.append(_Bounded(values=squares, low=none, high=ones))
-        self._grid, self._start, self._steps = grid, _slow(rows, unit, grid), 0
+        self._grid = grid
+        self._start = _slow_start(rows, unit, grid)
+        self._solves = 0
         self._program: Any = {
             "x": unknown,
             "p": allowed,
-            "f": ca.sum1(2.0 * d / (v[here] + v[there])),
+            "f": ca.sum1(2.0 * d / (v[starts] + v[ends])),
             "g": ca.vertcat(*(part.values for part in bounded)),
         }
-        low, high = np.zeros(2 * (n + 1)), np.full(2 * (n + 1), 1e5)
-        low[1:n], high[: n + 1] = 1e-9, np.sqrt(np.minimum(at.top, 1e10))
-        high[[0, n]], low[n + 1 :] = 0.0, -1e5
+        low = np.zeros(2 * (n + 1))
+        high = np.full(2 * (n + 1), 1e5)
+        low[1:n] = 1e-9
+        high[: n + 1] = np.sqrt(np.minimum(at.top, 1e10))
+        high[[0, n]] = 0.0
+        low[n + 1 :] = -1e5
         if is_held:
-            low[[n + 1, -1]] = high[[n + 1, -1]] = 0.0
+            low[[n + 1, -1]] = 0.0
+            high[[n + 1, -1]] = 0.0
         self._bounds: dict[str, Any] = {
             "lbx": low,
             "ubx": high,
@@ -310,7 +344,7 @@ class _Program:
             PoseError: no profile is found.
         """
         n = len(self._grid) - 1
-        solver = self._first_solver if self._steps == 0 else self._next_solver
+        solver = self._first_solver if self._solves == 0 else self._next_solver
         solution = solver(x0=self._start, p=allowed, **self._bounds)
         if not solver.stats()["success"]:
             what = (
@@ -319,8 +353,10 @@ class _Program:
             raise PoseError.of(
                 "reversal", what, "allow a shorter reversal or more jerk, or choose another path"
             )
-        self._start, self._steps = np.asarray(solution["x"]).ravel(), self._steps + 1
-        v, a = self._start[: n + 1], self._start[n + 1 :]
+        self._start = np.asarray(solution["x"]).ravel()
+        self._solves += 1
+        v = self._start[: n + 1]
+        a = self._start[n + 1 :]
         return Profile(grid=self._grid, x=v**2, first=a[:-1].copy(), second=a[1:].copy())
 
 
@@ -333,10 +369,10 @@ class _Bounded:
     high: np.ndarray
 
 
-def _kept(at: LimitRows, v: ca.MX, a: ca.MX) -> list[_Bounded]:
-    """Return the rows at N points with their bounds, for speeds and accelerations (N,).
+def _limit_constraints(at: LimitRows, v: ca.MX, a: ca.MX) -> list[_Bounded]:
+    """Return the limits at N points as constraints on speeds and accelerations (N,).
 
-    Two rows that bound the same values from both sides are one constraint with two bounds, which
+    Two rows that bound the same values from both sides become one constraint with two bounds, which
     halves the linear systems of the solver.
     """
     bounded = []
@@ -368,9 +404,10 @@ def _opposite_rows(at: LimitRows) -> dict[int, int]:
     return opposite
 
 
-def _slow(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
+def _slow_start(rows: PathRows, unit: float, grid: np.ndarray) -> np.ndarray:
     """Return the speeds, followed by the accelerations, of a slow smooth law (2 n + 2,)."""
-    law, time = POLYNOMIAL_4567, np.linspace(0.0, 1.0, 4001)
+    law = POLYNOMIAL_4567
+    time = np.linspace(0.0, 1.0, 4001)
     rate = sampled_rate(rows, law, unit)
     duration = START_SLOWDOWN / rate + rows.limits.reversal
     progress = law.at(time)

@@ -46,33 +46,35 @@ class ProfileLaw(ReprMixin, Law):
 
     def at(self, x: np.ndarray) -> LawSample:
         """Return progress at normalized times x (N,)."""
-        profile, total = self.profile, self.duration
+        profile = self.profile
+        total = self.duration
         time = np.asarray(x) * total
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(profile.first) - 1)
         t = time - self.times[k]
-        bend = profile.bend[k]
+        slope = profile.acceleration_slope[k]
         a = profile.first[k]
         v = np.sqrt(profile.x[k])
-        z = bend * t**2
-        root = np.sqrt(np.abs(bend))
+        z = slope * t**2
+        root = np.sqrt(np.abs(slope))
         angle = root * t
-        is_hyperbolic = bend > 0
+        is_hyperbolic = slope > 0
         divisor = np.where(root > 0, root, 1.0)
         uses_sines = np.abs(z) > SERIES_THRESHOLD
 
         def sine(x: np.ndarray) -> np.ndarray:
+            """Return S for the angle sqrt(|k|) t: a sine or hyperbolic sine."""
             hyperbolic = np.sinh(np.where(is_hyperbolic, x, 0.0))
             return np.where(is_hyperbolic, hyperbolic, np.sin(x)) / divisor
 
         S = np.where(uses_sines, sine(angle), t * (1 + z / 6 * (1 + z / 20)))
         C = np.where(uses_sines, 2 * sine(angle / 2) ** 2, 0.5 * t**2 * (1 + z / 12 * (1 + z / 30)))
         w = v * S + a * C
-        speed = v * (1 + bend * C) + a * S
-        acceleration = a + bend * w
+        speed = v * (1 + slope * C) + a * S
+        acceleration = a + slope * w
         for is_smooth, end, sign in zip(
-            profile.smooth, (0, len(profile.first) - 1), (1.0, -1.0), strict=True
+            profile.has_smooth_ends, (0, len(profile.first) - 1), (1.0, -1.0), strict=True
         ):
-            # an interval with constant jerk, whose speed and acceleration vanish at the outer end
+            # In this interval the jerk is constant; speed and acceleration vanish at the outer end.
             is_inside = (k == end) & is_smooth
             if is_inside.any():
                 d = profile.grid[end + 1] - profile.grid[end]
@@ -84,8 +86,8 @@ class ProfileLaw(ReprMixin, Law):
                 w = np.where(is_inside, distance if sign > 0 else d - distance, w)
                 speed = np.where(is_inside, 3.0 * coefficient * s**2, speed)
                 acceleration = np.where(is_inside, sign * 6.0 * coefficient * s, acceleration)
-        # an interval ends just before the next one begins, because the path's derivatives and
-        # friction may differ on the other side
+        # An interval ends just before the next interval begins, because the path's derivatives and
+        # friction may differ on the other side.
         last = np.append(np.nextafter(profile.grid[1:-1], 0.0), 1.0)
         return LawSample(
             s=np.clip(profile.grid[k] + w, profile.grid[k], last[k]),

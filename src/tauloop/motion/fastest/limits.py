@@ -31,7 +31,7 @@ CURVATURE_STEP = 1e-5
 #: Fraction of a limit below which a viscous term counts as zero.
 VISCOUS_TOLERANCE = 1e-11
 #: Remedy for machines with cables.
-OTHER_LAW = (
+CABLE_REMEDY = (
     "plan each path with another law, which keeps tensions within their bounds: "
     "`tauloop plan stroke --law 3-4-5`"
 )
@@ -125,8 +125,8 @@ class PathLimits(Options):
 class LimitRows(ReprMixin):
     """Inequalities at N points: p x + q a + g sqrt(x) + sum of e_j exp(-c_j x) <= r.
 
-    They are divided by the limits. x and a are squared speed and acceleration of the path's
-    parameter.
+    The rows are divided by the limits. The squared speed of the path's parameter is x, its
+    acceleration a.
 
     Attributes:
         names: names of the limits (m,).
@@ -152,7 +152,8 @@ class LimitRows(ReprMixin):
     def excess(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Return the excess of each row (N, m) at squared speeds and accelerations (N,)."""
         falling = self.falling(x) if self.e.size else None
-        x, a = x[:, None], a[:, None]
+        x = x[:, None]
+        a = a[:, None]
         # in-place sums, because the arrays are large
         excess = self.p * x
         excess += self.q * a
@@ -163,7 +164,7 @@ class LimitRows(ReprMixin):
         excess -= self.r
         return np.asarray(excess)
 
-    def three(self, x: np.ndarray) -> np.ndarray:
+    def linearized(self, x: np.ndarray) -> np.ndarray:
         """Return the coefficients p, q and r of linear rows (N, m, 3) near squared speeds x (N,).
 
         The square root is replaced by its tangent at x, and the term that decreases with speed by
@@ -181,7 +182,7 @@ class LimitRows(ReprMixin):
 class PathForces(ReprMixin):
     """Forces y = alpha a + beta x + gamma sqrt(x) + rest + sum of falling_j exp(-fall_j x).
 
-    They are the forces along a path at the squared speed x and the acceleration a of its parameter.
+    The squared speed of the path's parameter is x, its acceleration a.
 
     Attributes:
         names: names of the forces (m,).
@@ -231,7 +232,7 @@ class PathRows:
             problems.add(
                 model.mechanism.name,
                 "has cables, which time-optimal timing does not support",
-                OTHER_LAW,
+                CABLE_REMEDY,
             )
         self._rods = self._rod_columns() if min(limits.tension, limits.compression) < np.inf else {}
         if (
@@ -267,7 +268,7 @@ class PathRows:
 
         Args:
             u: parameters (N,).
-            speed, pull: du/dt, not negative, and d2u/dt2, (K, 1) or (K, N).
+            speed, pull: speeds du/dt, not negative, and accelerations d2u/dt2, (K, 1) or (K, N).
             falls: whether to include the friction term that decreases with speed.
         """
         stroke = self.stroke
@@ -304,17 +305,19 @@ class PathRows:
         n = self.count
         speeds = unit * np.array([[0.5], [1.0], [1.5], [1.0]])
         pulls = unit**2 * np.array([[0.0], [0.0], [0.0], [1.0]])
-        falling = [part for part in self._falling(u) for _ in self.payloads]
+        # static friction does not depend on the payload
+        falling = [terms for terms in self._falling(u) for _ in self.payloads]
         for (suffix, values), (friction, fall) in zip(
             self.forces(u, speeds, pulls, falls=False), falling, strict=True
         ):
-            slow, middle, quick, pulled = values[:, :, :n]
-            first = (middle - slow) / (0.5 * unit)
-            beta = ((quick - middle) / (0.5 * unit) - first) / unit
-            gamma = first - 1.5 * unit * beta
+            # forces at three speeds, and at the middle speed with an acceleration
+            slow, middle, fast, accelerated = values[:, :, :n]
+            slope = (middle - slow) / (0.5 * unit)
+            beta = ((fast - middle) / (0.5 * unit) - slope) / unit
+            gamma = slope - 1.5 * unit * beta
             yield PathForces(
                 names=tuple(name + suffix for name in (*self.names, *self._rods)),
-                alpha=(pulled - middle) / unit**2,
+                alpha=(accelerated - middle) / unit**2,
                 beta=beta,
                 gamma=gamma,
                 rest=slow - gamma * 0.5 * unit - beta * 0.25 * unit**2,
@@ -325,7 +328,8 @@ class PathRows:
 
     def _falling(self, u: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield additional static friction (N, m, k) and its decay (N, k) for each direction."""
-        stroke, friction = self.stroke, self.stroke.dry_friction
+        stroke = self.stroke
+        friction = self.stroke.dry_friction
         if friction is None or not friction.depends_on_speed:
             for _ in self.directions:
                 yield np.zeros((len(u), self.count, 0)), np.zeros((len(u), 0))
@@ -387,39 +391,46 @@ class PathRows:
         def add(
             name: str, p: np.ndarray, q: np.ndarray, g: np.ndarray, r: np.ndarray, e: np.ndarray
         ) -> None:
+            """Add a row p x + q a + g sqrt(x) + e exp(-c x) <= r."""
             names.append(name)
             parts.append((p, q, g, r, e))
 
-        n, ones, rates = len(self.names), np.ones(len(u)), np.zeros((len(u), 0))
+        n = len(self.names)
+        ones = np.ones(len(u))
+        rates = np.zeros((len(u), 0))
         fall = np.zeros((len(u), 0))
         for y in self.quantities(u, unit):
-            rates, fall = np.abs(y.rates), unit**2 * y.fall
+            rates = np.abs(y.rates)
+            fall = unit**2 * y.fall
             for column, name, sign, size in self._bounds(y.names):
-                i, k = column, sign * unit / size
+                i = column
+                k = sign * unit / size
                 viscous = np.where(
                     np.abs(k * y.gamma[:, i]) > VISCOUS_TOLERANCE, k * y.gamma[:, i], 0.0
                 )
-                for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
+                p = k * unit * y.beta[:, i]
+                q = k * unit * y.alpha[:, i]
+                segments = self.limits.segments() if i < n else [(1.0, 0.0)]
+                for share, slope in segments:
+                    # the available force decreases with the speed of the motor
                     lost = slope * rates[:, i] * unit if i < n else 0.0
-                    p, q, r = (
-                        k * unit * y.beta[:, i],
-                        k * unit * y.alpha[:, i],
-                        share - k / unit * y.rest[:, i],
-                    )
+                    r = share - k / unit * y.rest[:, i]
                     add(name, p, q, viscous + lost, r, k / unit * y.falling[:, i])
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
-            along = np.linalg.norm(tangent, axis=1)
-            ahead = (tangent * normal).sum(axis=1) / np.where(along > 0, along, 1.0)
-            aside = np.sqrt(np.maximum((normal**2).sum(axis=1) - ahead**2, 0.0))
+            # The tool's acceleration is tangent a + normal x. Directions in the plane of both
+            # vectors bound its magnitude.
+            length = np.linalg.norm(tangent, axis=1)
+            tangential = (tangent * normal).sum(axis=1) / np.where(length > 0, length, 1.0)
+            perpendicular = np.sqrt(np.maximum((normal**2).sum(axis=1) - tangential**2, 0.0))
             k = unit**2 / self.limits.tool_acceleration
             for angle in np.linspace(0.0, np.pi, CONE_DIRECTIONS):
                 c, s = np.cos(angle), np.sin(angle)
-                across = k * (c * ahead + s * aside)
+                centripetal = k * (c * tangential + s * perpendicular)
                 add(
                     "tool acceleration",
-                    across,
-                    k * c * along,
+                    centripetal,
+                    k * c * length,
                     0.0 * ones,
                     ones,
                     np.zeros((len(u), fall.shape[1])),
@@ -433,7 +444,8 @@ class PathRows:
 
     def _bounds(self, names: Sequence[str]) -> Iterator[tuple[int, str, float, float]]:
         """Yield the finite bounds of forces: column, name, sign and size."""
-        n, limits = len(self.names), self.limits
+        n = len(self.names)
+        limits = self.limits
         for i, name in enumerate(names):
             bounds = (self.size[i],) * 2 if i < n else (limits.compression, limits.tension)
             for sign, size, side in zip((1.0, -1.0), bounds, (" pushed", " pulled"), strict=True):
@@ -449,7 +461,8 @@ class PathRows:
     def shares(self, progress: LawSample, rate: float) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the used fractions of all limits (N, k) at a rate (1/s), and the limits' names.
 
-        They are computed by inverse dynamics. Fractions have a sign, so that they are quadratic in
+        The fractions are computed by inverse dynamics. They have a sign, so that they are quadratic
+        in
         the rate: forces in the direction opposite to a limit give negative fractions.
         """
         (values,), names = self.shares_at(progress, (rate,))
@@ -464,25 +477,27 @@ class PathRows:
         """
         names: list[str] = []
         columns: list[np.ndarray] = []
-        u, n, count = progress.s, len(self.names), self.count
+        u = progress.s
+        n = len(self.names)
+        count = self.count
         scale = np.array(rates)[:, None]
         speed = np.abs(progress.derivative) * scale
         pull = progress.second_derivative * scale**2
-        for word, values in self.forces(u, speed, pull):
+        for suffix, values in self.forces(u, speed, pull):
             speeds = np.abs(values[..., count:])
             for i, name, sign, size in self._bounds(
-                [name + word for name in (*self.names, *self._rods)]
+                [name + suffix for name in (*self.names, *self._rods)]
             ):
-                for share, slope in self.limits.segments() if i < n else [(1.0, 0.0)]:
+                used = sign * values[..., i] / size
+                segments = self.limits.segments() if i < n else [(1.0, 0.0)]
+                for share, slope in segments:
+                    lost = slope * speeds[..., i] if i < n else 0.0
                     names.append(name)
-                    columns.append(
-                        (sign * values[..., i] / size + (slope * speeds[..., i] if i < n else 0.0))
-                        / share
-                    )
-            if word == "":
-                kept = np.flatnonzero(np.isfinite(self.speeds)).tolist()
-                names += [self.speed_names[i] for i in kept]
-                columns += [speeds[..., i] / self.speeds[i] for i in kept]
+                    columns.append((used + lost) / share)
+            if suffix == "":
+                limited = np.flatnonzero(np.isfinite(self.speeds)).tolist()
+                names += [self.speed_names[i] for i in limited]
+                columns += [speeds[..., i] / self.speeds[i] for i in limited]
         if np.isfinite(self.limits.tool_acceleration):
             tangent, normal = self.tool(u)
             acceleration = np.linalg.norm(
@@ -494,7 +509,8 @@ class PathRows:
 
     def tool(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return first and second derivatives of the tool's position with respect to u (N, 3)."""
-        low, high = np.clip(u - CURVATURE_STEP, 0.0, 1.0), np.clip(u + CURVATURE_STEP, 0.0, 1.0)
+        low = np.clip(u - CURVATURE_STEP, 0.0, 1.0)
+        high = np.clip(u + CURVATURE_STEP, 0.0, 1.0)
         position, velocity, _, start = self.stroke.under(
             np.concatenate([u, low, high]), np.ones((1, 1)), np.zeros((1, 1))
         )
@@ -503,8 +519,8 @@ class PathRows:
         return tangent, (tangent_high - tangent_low) / (high - low)[:, None]
 
 
-def unmet(stroke: Stroke, rows: LimitRows, grid: np.ndarray, index: int) -> PoseError:
-    """Return the error that no speed satisfies all limits at a point of the grid."""
+def infeasible_error(stroke: Stroke, rows: LimitRows, grid: np.ndarray, index: int) -> PoseError:
+    """Return the error for a point of the grid at which no speed satisfies all limits."""
     k = min(index, len(grid) - 1)
     excess_at_rest = rows.e[k].sum(axis=1) - rows.r[k]
     i = int(excess_at_rest.argmax())

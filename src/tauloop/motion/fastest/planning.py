@@ -16,7 +16,7 @@ from tauloop.common.errors import PoseError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.motion.fastest.law import ProfileLaw
-from tauloop.motion.fastest.limits import LimitRows, PathRows, unmet
+from tauloop.motion.fastest.limits import LimitRows, PathRows, infeasible_error
 from tauloop.motion.fastest.sweeps import NoProfileError, Profile, sweep
 from tauloop.motion.laws import Law
 from tauloop.motion.rate_limits.peaks import refined, vertices
@@ -112,79 +112,91 @@ def fastest_law(rows: PathRows, *, intervals: int = INTERVALS) -> FastestLaw:
     highest = highest_share(rows, law, rate)
     # near its own rate, a law that satisfies all limits may be limited only by friction that
     # decreases with speed
-    rate = (
-        rate / max(highest, 1.0)
-        if highest <= 1.0 + PROFILE_TOLERANCE
-        else law_rate(rows, law, rate)
-    )
+    if highest <= 1.0 + PROFILE_TOLERANCE:
+        rate = rate / max(highest, 1.0)
+    else:
+        rate = law_rate(rows, law, rate)
     return FastestLaw(law=law, duration=1.0 / rate, rows=rows, unit=unit, sweeps=sweeps)
 
 
 def fastest_profile(rows: PathRows, unit: float, intervals: int) -> tuple[Profile, int]:
     """Return the fastest profile on a grid with a number of intervals, and the number of sweeps."""
     stroke = rows.stroke
-    breaks, kinks = np.array(stroke.breaks), np.array(stroke.kinks)
+    breaks = np.array(stroke.breaks)
+    kinks = np.array(stroke.kinks)
     coarse = with_breaks(np.linspace(0.0, 1.0, max(intervals // 4, 8) + 1), kinks)
     coarse_rows = _Grid(rows, unit, coarse, breaks, between=False)
     first = coarse_rows.swept(stroke, np.ones(len(coarse) - 1))
-    grid = with_breaks(_spread(first, coarse_rows.left, intervals), kinks)
+    grid = with_breaks(_distributed_grid(first, coarse_rows.left, intervals), kinks)
     friction = stroke.dry_friction
     if friction is not None and friction.depends_on_speed:
-        grid = _closer(grid, stroke.friction_sides.reversals)
+        grid = _with_reversal_points(grid, stroke.friction_sides.reversals)
     fine = _Grid(rows, unit, grid, breaks, between=True)
     n = len(grid) - 1
     is_constant = np.zeros(n)
     is_constant[[0, -1]] = 1.0
     fine.x = np.interp(grid, first.grid, first.x)
-    before, taken = np.full(n, np.inf), np.ones(n)
+    previous_excess = np.full(n, np.inf)
+    reduction_factors = np.ones(n)
     settling = fine.settle(stroke, is_constant)
     profile = first
     for k in range(settling, MAX_SWEEPS + settling):
         profile = fine.swept(stroke, is_constant)
-        over = fine.excess(profile)
+        excess = fine.excess(profile)
         dips = profile.dips & (is_constant == 0)
-        if over.max() < SWEEP_TOLERANCE and not dips.any():
+        if excess.max() < SWEEP_TOLERANCE and not dips.any():
             return profile, k + 1
-        most = over.max(axis=1)
-        rough = (most > ROUGH_TOLERANCE) & (k < settling + ROUGH_SWEEPS) | (
-            most > STALL_TOLERANCE
-        ) & (most > STALL_SHARE * before)
-        rough = (rough | dips) & (is_constant == 0)
+        largest_excess = excess.max(axis=1)
+        is_rough = (largest_excess > ROUGH_TOLERANCE) & (k < settling + ROUGH_SWEEPS)
+        is_stalled = largest_excess > STALL_SHARE * previous_excess
+        becomes_constant = is_rough | (largest_excess > STALL_TOLERANCE) & is_stalled | dips
+        becomes_constant &= is_constant == 0
         # if a constant acceleration does not reduce the excess, a limit is much tighter inside the
         # interval than at both ends
-        taken[(is_constant == 1) & (most > SWEEP_TOLERANCE) & (most > STALL_SHARE * before)] *= (
-            CORRECTION_FACTOR
-        )
-        is_constant[rough], before = 1.0, most
-        fine.take_off(np.where(rough[:, None], 0.0, taken[:, None] * np.maximum(over, 0.0)))
+        needs_correction = (is_constant == 1) & (largest_excess > SWEEP_TOLERANCE) & is_stalled
+        reduction_factors[needs_correction] *= CORRECTION_FACTOR
+        is_constant[becomes_constant] = 1.0
+        previous_excess = largest_excess
+        reduction = reduction_factors[:, None] * np.maximum(excess, 0.0)
+        fine.reduce_limits(np.where(becomes_constant[:, None], 0.0, reduction))
     return profile, MAX_SWEEPS + settling
 
 
 class _Grid:
-    """Rows at the points of a grid and between them, with the reductions of their limits."""
+    """Limits at the n + 1 points of a grid and between them, with reductions of the limits.
+
+    Attributes:
+        grid: parameters of the path (n + 1,).
+        left, right: limits at the start and at the end of each interval.
+        top: largest squared speeds (n + 1,).
+        x: squared speeds (n + 1,) of the last sweep.
+    """
 
     def __init__(
         self, rows: PathRows, unit: float, grid: np.ndarray, breaks: np.ndarray, between: bool
     ) -> None:
-        self.grid, n = grid, len(grid) - 1
-        shares = _looks(grid, rows.stroke) if between else [np.zeros(0)] * n
-        counts = np.array([len(share) for share in shares])
-        self.first = np.cumsum(counts) - counts
-        self.k = np.repeat(np.arange(n), counts)
-        self.w = np.concatenate(shares) * np.diff(grid)[self.k]
+        """Evaluate the limits at the points of a grid, and also between them if `between`."""
+        self.grid = grid
+        n = len(grid) - 1
+        fractions = _checked_fractions(grid, rows.stroke) if between else [np.zeros(0)] * n
+        counts = np.array([len(in_interval) for in_interval in fractions])
+        # checked points: first point of each interval, and interval and offset of each point
+        self._first_points = np.cumsum(counts) - counts
+        self._intervals = np.repeat(np.arange(n), counts)
+        self._offsets = np.concatenate(fractions) * np.diff(grid)[self._intervals]
         ends = np.where(np.isin(grid[1:], breaks), np.nextafter(grid[1:], 0.0), grid[1:])
-        every = rows.at(
-            np.concatenate([grid[:-1], ends[-1:], ends[:-1][_is_break(grid, breaks)]]), unit
-        )
-        order = np.arange(1, n + 1)
-        order[np.flatnonzero(_is_break(grid, breaks))] = (
-            n + 1 + np.arange(_is_break(grid, breaks).sum())
-        )
-        self.left, self.right = part(every, np.arange(n)), part(every, order)
+        is_break = _is_break(grid, breaks)
+        # The end of an interval before a break is just before the break, and its limits are
+        # additional rows.
+        all_points = rows.at(np.concatenate([grid[:-1], ends[-1:], ends[:-1][is_break]]), unit)
+        right_points = np.arange(1, n + 1)
+        right_points[np.flatnonzero(is_break)] = n + 1 + np.arange(is_break.sum())
+        self.left = part(all_points, np.arange(n))
+        self.right = part(all_points, right_points)
         self.top = np.append(self.left.top, self.right.top[-1])
         self.top[1:] = np.minimum(self.top[1:], self.right.top)
-        self.inside = rows.at(grid[self.k] + self.w, unit) if between else None
-        self.off = np.zeros(self.left.r.shape)
+        self._between = rows.at(grid[self._intervals] + self._offsets, unit) if between else None
+        self._reductions = np.zeros(self.left.r.shape)
         self.x = np.zeros(n + 1)
 
     def settle(self, stroke: Stroke, is_constant: np.ndarray) -> int:
@@ -195,71 +207,73 @@ class _Grid:
         if not self.left.g.any() and not self.left.e.any():
             return 0
         for k in range(MAX_SETTLING_SWEEPS):
-            before = self.x
+            previous = self.x
             x = self.swept(stroke, is_constant).x
-            if np.abs(x - before).max() <= SETTLING_TOLERANCE * x.max():
+            if np.abs(x - previous).max() <= SETTLING_TOLERANCE * x.max():
                 return k + 1
         return MAX_SETTLING_SWEEPS
 
     def swept(self, stroke: Stroke, is_constant: np.ndarray) -> Profile:
-        """Return the profile under the reduced limits."""
-        left, right = self.left.three(self.x[:-1]), self.right.three(self.x[1:])
-        left[:, :, 2] -= self.off
-        right[:, :, 2] -= self.off
+        """Return the fastest profile under the reduced limits (see `sweep`)."""
+        left = self.left.linearized(self.x[:-1])
+        right = self.right.linearized(self.x[1:])
+        left[:, :, 2] -= self._reductions
+        right[:, :, 2] -= self._reductions
         try:
             profile = sweep(self.grid, left, right, np.minimum(self.top, 1e6), is_constant)
         except NoProfileError as error:
-            raise unmet(stroke, self.left, self.grid, error.args[0]) from error
+            raise infeasible_error(stroke, self.left, self.grid, error.args[0]) from error
         self.x = profile.x
         return profile
 
     def excess(self, profile: Profile) -> np.ndarray:
         """Return the largest excess of each row in each interval (n, m)."""
-        assert self.inside is not None
-        x, a = profile.at(self.k, self.w)
-        over = self.inside.excess(x, a)
-        return np.asarray(np.maximum.reduceat(over, self.first, axis=0))
+        assert self._between is not None
+        x, a = profile.at(self._intervals, self._offsets)
+        excess = self._between.excess(x, a)
+        return np.asarray(np.maximum.reduceat(excess, self._first_points, axis=0))
 
-    def take_off(self, over: np.ndarray) -> None:
-        """Reduce the limits of each interval by (n, m)."""
-        self.off += over
+    def reduce_limits(self, reduction: np.ndarray) -> None:
+        """Reduce the m limits of each interval by (n, m)."""
+        self._reductions += reduction
 
 
-def _closer(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
+def _with_reversal_points(grid: np.ndarray, reversals: np.ndarray) -> np.ndarray:
     """Return a grid with additional points where static friction decreases to sliding friction."""
-    shares = 0.5 ** np.arange(1, END_HALVINGS + 1)
+    fractions = 0.5 ** np.arange(1, END_HALVINGS + 1)
     k = np.flatnonzero(np.isin(grid, reversals))
-    after, before = np.append(0, k), np.append(k - 1, len(grid) - 2)
+    after = np.append(0, k)  # intervals after the start and after reversals
+    before = np.append(k - 1, len(grid) - 2)  # intervals before reversals and before the end
     d = np.diff(grid)
-    more = [
-        grid[after, None] + d[after, None] * shares,
-        grid[before + 1, None] - d[before, None] * shares,
-    ]
-    return np.unique(np.concatenate([grid, *(points.ravel() for points in more)]))
+    points_after = grid[after, None] + d[after, None] * fractions
+    points_before = grid[before + 1, None] - d[before, None] * fractions
+    return np.unique(np.concatenate([grid, points_after.ravel(), points_before.ravel()]))
 
 
-def _looks(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
+def _checked_fractions(grid: np.ndarray, stroke: Stroke) -> list[np.ndarray]:
     """Return the fractions of each interval at which limits are checked.
 
-    They are close together next to rest and reversals.
+    The points are close together next to the ends and to reversals.
     """
     n = len(grid) - 1
     friction = stroke.dry_friction
     coarse = np.arange(POINTS_PER_INTERVAL) / POINTS_PER_INTERVAL
     close = np.arange(BETWEEN_ENDS) / BETWEEN_ENDS
-    shares = [coarse] * n
-    falls = friction is not None and friction.depends_on_speed
-    end_intervals = END_INTERVALS + (END_HALVINGS if falls else 0)
+    fractions = [coarse] * n
+    decreases_with_speed = friction is not None and friction.depends_on_speed
+    end_intervals = END_INTERVALS + (END_HALVINGS if decreases_with_speed else 0)
     for k in range(min(end_intervals, n)):
-        shares[k] = shares[n - 1 - k] = close
-    shares[0], shares[-1] = close**2, 1.0 - (1.0 - close) ** 2
-    if falls:
+        fractions[k] = close
+        fractions[n - 1 - k] = close
+    fractions[0] = close**2
+    fractions[-1] = 1.0 - (1.0 - close) ** 2
+    if decreases_with_speed:
         reversals = np.flatnonzero(np.isin(grid, stroke.friction_sides.reversals)).tolist()
         for after in [0, *reversals]:
-            shares[after] = np.union1d(shares[after], HALVES)
+            fractions[after] = np.union1d(fractions[after], HALVES)
         for before in [*(k - 1 for k in reversals), n - 1]:
-            shares[before] = np.union1d(shares[before], 1.0 - HALVES)
-    return shares
+            fractions[before] = np.union1d(fractions[before], 1.0 - HALVES)
+    return fractions
 
 
 def _is_break(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
@@ -278,21 +292,23 @@ def with_breaks(grid: np.ndarray, breaks: np.ndarray) -> np.ndarray:
 
     If a point has already been moved, the kink is added as a new point.
     """
-    grid, moved = grid.copy(), set[int]()
-    more = []
+    grid = grid.copy()
+    moved_points = set[int]()
+    added = []
     for u in breaks.tolist():
         nearest = 1 + int(np.abs(grid[1:-1] - u).argmin())
-        if nearest in moved:
-            more.append(u)
+        if nearest in moved_points:
+            added.append(u)
             continue
-        moved.add(nearest)
+        moved_points.add(nearest)
         grid[nearest] = u
-    return np.union1d(grid, more)
+    return np.union1d(grid, added)
 
 
-def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
+def _distributed_grid(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
     """Return a grid that is uniform over a weighted sum of time, parameter and change of forces."""
-    time, length = profile.times(), np.diff(profile.grid)
+    time = profile.times()
+    length = np.diff(profile.grid)
     changes = sum(
         (
             np.abs(np.diff(values, axis=0, append=values[-1:]))
@@ -305,8 +321,8 @@ def _spread(profile: Profile, rows: LimitRows, intervals: int) -> np.ndarray:
         + PATH_SHARE * length
         + CHANGE_SHARE * changes / max(np.sum(changes), 1e-300)
     )
-    reached = np.concatenate([[0.0], np.cumsum(weight)])
-    grid = np.interp(np.linspace(0.0, reached[-1], intervals + 1), reached, profile.grid)
+    cumulative = np.concatenate([[0.0], np.cumsum(weight)])
+    grid = np.interp(np.linspace(0.0, cumulative[-1], intervals + 1), cumulative, profile.grid)
     grid[0], grid[-1] = 0.0, 1.0
     return grid
 
@@ -324,22 +340,25 @@ def law_rate(rows: PathRows, law: Law, near: float) -> float:
     Raises:
         PoseError: no rate satisfies the limits, or nothing limits the rate.
     """
-    x, rate, highest = _times(rows, law), near, 1.0
+    x = _times(rows, law)
+    rate = near
+    highest = 1.0
     shares = _quadratics(rows, law, x, rate)
     for _ in range(MAX_PEAK_ROUNDS):
         largest = _largest(shares)
-        settled, rate = abs(largest - rate) <= SWEEP_TOLERANCE * rate, largest
+        has_settled = abs(largest - rate) <= SWEEP_TOLERANCE * rate
+        rate = largest
         values = shares.at(rate).max(axis=1) if rows.are_quadratic else None
-        places, heights = peaks(rows, law, rate, x, values)
+        peak_times, heights = peaks(rows, law, rate, x, values)
         highest = float(heights[0])
-        if highest <= 1.0 + SWEEP_TOLERANCE and settled:
+        if highest <= 1.0 + SWEEP_TOLERANCE and has_settled:
             return rate
-        places = np.setdiff1d(places, x)
-        x, order = np.unique(np.concatenate([x, places]), return_index=True)
+        new_times = np.setdiff1d(peak_times, x)
+        x, order = np.unique(np.concatenate([x, new_times]), return_index=True)
         if not rows.are_quadratic:
             shares = _quadratics(rows, law, x, rate)
-        elif len(places):
-            shares = stacked([shares, _quadratics(rows, law, places, rate)]).part(order)
+        elif len(new_times):
+            shares = stacked([shares, _quadratics(rows, law, new_times, rate)]).part(order)
     return rate / max(highest, 1.0)
 
 
@@ -383,22 +402,24 @@ def highest_share(rows: PathRows, law: Law, rate: float) -> float:
 def _times(rows: PathRows, law: Law) -> np.ndarray:
     """Return normalized times that resolve all peaks, also inside each piece of a law."""
     breaks = np.array([0.0, *law.breaks, 1.0])
-    shares = (np.arange(POINTS_PER_INTERVAL) + 0.5) / POINTS_PER_INTERVAL
-    inside = breaks[:-1, None] + np.diff(breaks)[:, None] * shares
+    fractions = (np.arange(POINTS_PER_INTERVAL) + 0.5) / POINTS_PER_INTERVAL
+    inside = breaks[:-1, None] + np.diff(breaks)[:, None] * fractions
     return np.unique(
-        np.concatenate([sample_times(rows.stroke, law), inside.ravel(), turns(rows, law)])
+        np.concatenate([sample_times(rows.stroke, law), inside.ravel(), reversal_times(rows, law)])
     )
 
 
-def turns(rows: PathRows, law: Law) -> np.ndarray:
+def reversal_times(rows: PathRows, law: Law) -> np.ndarray:
     """Return normalized times on both sides of jumps of dry friction, and just inside both ends."""
     reversals = rows.stroke.friction_sides.reversals
-    before, behind = np.zeros(len(reversals)), np.ones(len(reversals))
+    before = np.zeros(len(reversals))
+    after = np.ones(len(reversals))
     for _ in range(PLANNING_HALVINGS if len(reversals) else 0):
-        middle = 0.5 * (before + behind)
+        middle = 0.5 * (before + after)
         is_before = law.at(middle).s < reversals
-        before, behind = np.where(is_before, middle, before), np.where(is_before, behind, middle)
-    return np.concatenate([[START_OFFSET, 1.0 - START_OFFSET], before, behind])
+        before = np.where(is_before, middle, before)
+        after = np.where(is_before, after, middle)
+    return np.concatenate([[START_OFFSET, 1.0 - START_OFFSET], before, after])
 
 
 def peaks(

@@ -2,10 +2,10 @@
 
 The limits are linear inequalities (rows) p x + q a <= r in the squared speed x = (du/dt)^2 and the
 acceleration a = d2u/dt2 of the parameter u. The backward sweep finds the squared speeds from which
-the end can be reached. The forward sweep selects the largest of them. Each interval has an
-acceleration at each end, x_{k+1} = x_k + d (a_l + a_r). This is accurate to second order, while the
-usual scheme (a_l = a_r) is accurate to first order. The usual scheme is used in intervals that are
-marked as constant.
+the end can be reached. The forward sweep selects the largest of these. Each interval of length d
+has an acceleration at the left end (a_l) and at the right end (a_r), with x_{k+1} = x_k + d (a_l +
+a_r). This is accurate to second order, while the usual scheme (a_l = a_r) is accurate to first
+order. The usual scheme is used in intervals that are marked as constant.
 
 Source: Pham and Pham 2018, A new approach to time-optimal path parameterization based on
 reachability analysis; linear programs in two variables after Seidel 1991.
@@ -47,16 +47,16 @@ class Profile(ReprMixin):
     second: np.ndarray
 
     @property
-    def bend(self) -> np.ndarray:
+    def acceleration_slope(self) -> np.ndarray:
         """Derivatives da/du in the intervals (n,)."""
         return (self.second - self.first) / np.diff(self.grid)
 
     @property
     def dips(self) -> np.ndarray:
-        """Return whether the squared speed inside each interval is far below both ends (n,)."""
+        """Whether the squared speed inside each interval (n,) is far below that at both ends."""
         has_minimum = (self.first < 0.0) & (self.second > 0.0)
-        bend = np.where(has_minimum, self.bend, 1.0)
-        minimum = self.x[:-1] - self.first**2 / bend
+        slope = np.where(has_minimum, self.acceleration_slope, 1.0)
+        minimum = self.x[:-1] - self.first**2 / slope
         return np.asarray(has_minimum & (minimum < DIP_RATIO * np.minimum(self.x[:-1], self.x[1:])))
 
     def times(self) -> np.ndarray:
@@ -69,30 +69,32 @@ class Profile(ReprMixin):
         d = np.diff(self.grid)
         v = np.sqrt(self.x)
         t = 2.0 * d / (v[1:] + v[:-1])
-        z = 0.5 * np.sqrt(np.abs(self.bend)) * t
+        z = 0.5 * np.sqrt(np.abs(self.acceleration_slope)) * t
         clipped = np.maximum(z, 1e-5)
         hyperbolic = np.arctanh(np.minimum(clipped, 1.0 - 1e-15)) / clipped
         trigonometric = np.arctan(clipped) / clipped
-        factor = np.where(self.bend > 0, hyperbolic, trigonometric)
+        factor = np.where(self.acceleration_slope > 0, hyperbolic, trigonometric)
         times = t * np.where(z <= 1e-5, 1.0, factor)
-        starts, stops = self.smooth
-        if starts:
+        is_smooth_start, is_smooth_end = self.has_smooth_ends
+        if is_smooth_start:
             times[0] = 3.0 * d[0] / v[1]
-        if stops:
+        if is_smooth_end:
             times[-1] = 3.0 * d[-1] / v[-2]
         return np.asarray(times)
 
     @property
-    def smooth(self) -> tuple[bool, bool]:
+    def has_smooth_ends(self) -> tuple[bool, bool]:
         """Whether speed and acceleration vanish at the start, and at the end."""
-        starts = self.x[0] == 0.0 and self.first[0] == 0.0
-        return bool(starts), bool(self.x[-1] == 0.0 and self.second[-1] == 0.0)
+        is_smooth_start = self.x[0] == 0.0 and self.first[0] == 0.0
+        is_smooth_end = self.x[-1] == 0.0 and self.second[-1] == 0.0
+        return bool(is_smooth_start), bool(is_smooth_end)
 
     def at(self, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return squared speeds and accelerations (N,) at distances w inside intervals k."""
-        bend = self.bend[k]
-        a = self.first[k] + bend * w
-        return np.maximum(self.x[k] + 2.0 * self.first[k] * w + bend * w**2, 0.0), a
+        slope = self.acceleration_slope[k]
+        a = self.first[k] + slope * w
+        x = self.x[k] + 2.0 * self.first[k] * w + slope * w**2
+        return np.maximum(x, 0.0), a
 
 
 class NoProfileError(Exception):
@@ -119,9 +121,11 @@ def sweep(
         EngineError: no C compiler was found, or it fails.
     """
     n, m = left.shape[:2]
-    low, high = np.zeros(n + 1), np.zeros(n + 1)
+    low = np.zeros(n + 1)
+    high = np.zeros(n + 1)
     x = np.zeros(n + 1)
-    first, second = np.zeros(n), np.zeros(n)
+    first = np.zeros(n)
+    second = np.zeros(n)
     grid_rows = [
         np.ascontiguousarray(values, dtype=float)
         for values in (grid, left, right, top, is_constant, np.zeros(2))

@@ -2,7 +2,8 @@
 
 Lengths and angles are free coordinates themselves. A quaternion is p = N / |N| with
 N = middle (1, r), where r are three free Gibbs-Rodrigues parameters relative to a middle
-orientation. They represent all rotations by less than 180 degrees from it.
+orientation. These parameters represent all rotations of less than 180 degrees from the middle
+orientation.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tauloop.motion.paths.curves import Curve, Path, quaternion_product
 
 #: Degree of the splines. Accelerations are continuous, and linear between knots.
 DEGREE = 3
-#: Smallest cosine of half the rotation angle from the middle orientation in a chart (120 deg).
+#: Smallest cosine of half the rotation angle from the middle orientation; 0.5 for 120 degrees.
 MIN_HALF_ANGLE_COSINE = 0.5
 
 
@@ -102,7 +103,8 @@ class Chart(ReprMixin):
         derivative[:, plain] = first[:, :n]
         second_derivative[:, plain] = second[:, :n]
         for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
-            rows, columns = slice(n + 3 * i, n + 3 * i + 3), slice(k, k + 4)
+            rows = slice(n + 3 * i, n + 3 * i + 3)
+            columns = slice(k, k + 4)
             middles = np.broadcast_to(middle, (len(free), 4))
 
             def product(
@@ -131,54 +133,65 @@ class Chart(ReprMixin):
         They depend on free coordinates and their rates (m,). Velocities and accelerations of
         partly independent rotations are zero; the loops determine them.
         """
-        n, position = len(self.plain), ca.SX(self.size, 1)
+        n = len(self.plain)
+        position = ca.SX(self.size, 1)
         count = n + 3 * len(self.quaternions)
-        velocity, acceleration = ca.SX(count, 1), ca.SX(count, 1)
+        velocity = ca.SX(count, 1)
+        acceleration = ca.SX(count, 1)
         position[list(self.plain)] = free[:n]
-        own = list(self.columns[0])
-        velocity[own], acceleration[own] = first[: len(own)], second[: len(own)]
+        plain_columns = list(self.columns[0])
+        velocity[plain_columns] = first[: len(plain_columns)]
+        acceleration[plain_columns] = second[: len(plain_columns)]
         for i, (k, middle) in enumerate(zip(self.quaternions, self.middles, strict=True)):
             r = free[n + 3 * i : n + 3 * i + 3]
             N = _product(ca.SX(ca.DM(middle)), ca.vertcat(1.0, r))
             p = N / ca.sqrt(1.0 + ca.dot(r, r))
             dp = ca.jtimes(p, free, first)
             ddp = ca.jtimes(dp, free, first) + ca.jtimes(p, free, second)
-            back = ca.vertcat(p[0], -p[1:])
+            conjugate = ca.vertcat(p[0], -p[1:])
             position[list(range(k, k + 4))] = p
-            velocity[list(self.columns[1 + i])] = 2.0 * _product(dp, back)[1:]
-            acceleration[list(self.columns[1 + i])] = 2.0 * _product(ddp, back)[1:]
+            velocity[list(self.columns[1 + i])] = 2.0 * _product(dp, conjugate)[1:]
+            acceleration[list(self.columns[1 + i])] = 2.0 * _product(ddp, conjugate)[1:]
         return position, velocity, acceleration
 
 
 def chart(topology: Topology, ports: EntryPorts, ends: np.ndarray) -> Chart:
     """Return the chart of the positions of `ports`, about the middle of two positions (2, size)."""
-    plain, columns, quaternions, middles = [], [], [], []
-    turning, parts = list[tuple[int, ...]](), list[PartOfRotation]()
+    plain = []
+    columns = []
+    quaternions = []
+    middles = []
+    rotation_columns = list[tuple[int, ...]]()
+    parts = list[PartOfRotation]()
     for column, iv in enumerate(ports.v):
         if topology.q_of_v[iv] >= 0:
             plain.append(ports.q.index(topology.q_of_v[iv]))
             columns.append(column)
     for q0, v0 in topology.quaternions:
-        own = tuple(column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3)
-        if own and len(own) < 3:
+        angular_columns = tuple(column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3)
+        if angular_columns and len(angular_columns) < 3:
             numbers = tuple(i for i in ports.q if q0 <= i < q0 + 4)
             free = tuple(range(len(plain), len(plain) + len(numbers)))
             plain += [ports.q.index(i) for i in numbers]
             components = tuple(i - q0 for i in numbers)
-            parts.append(PartOfRotation(q=q0, v=v0, components=components, free=free, columns=own))
-        elif own:
+            parts.append(
+                PartOfRotation(
+                    q=q0, v=v0, components=components, free=free, columns=angular_columns
+                )
+            )
+        elif angular_columns:
             k = ports.q.index(q0)
             a, b = ends[:, k : k + 4]
             middle = a + (b if a @ b >= 0 else -b)
             quaternions.append(k)
             middles.append(middle / np.linalg.norm(middle))
-            turning.append(own)
+            rotation_columns.append(angular_columns)
     return Chart(
         size=ports.position.size,
         plain=tuple(plain),
         quaternions=tuple(quaternions),
         middles=np.array(middles).reshape(-1, 4),
-        columns=(tuple(columns), *turning),
+        columns=(tuple(columns), *rotation_columns),
         parts=tuple(parts),
     )
 

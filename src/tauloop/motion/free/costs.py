@@ -18,24 +18,24 @@ from tauloop.model import Model
 
 # Wear is smoothed near zero forces and speeds.
 #: Width of the smoothing of forces, relative to the largest force.
-EDGE = 1e-2
+FORCE_SMOOTHING = 1e-2
 #: Width of the smoothing of speeds, relative to the norm of all motors' speeds.
-CREEP = 1e-2
-#: Width of the smoothing of speeds at rest.
-REST = 1e-6
-#: Speed of an inertia below which its Coulomb friction vanishes, relative to the norm of the speeds
-#: of all motors.
-STICK = 1e-2
+SPEED_SMOOTHING = 1e-2
+#: Width of the smoothing of speeds if all motors are at rest, rad/s or m/s.
+REST_SPEED = 1e-6
+#: Speed of an inertia, relative to the norm of the speeds of all motors, below which its Coulomb
+#: friction decreases to zero.
+COULOMB_SMOOTHING = 1e-2
 
 
 def copper_losses(mechanism: Mechanism, copper_loss: float) -> np.ndarray:
     """Return the heat of each motor per squared force (n_u,), W/N^2 or W/(N m)^2.
 
-    It is `copper_loss` for all motors; if that is zero, it is the value of each motor in the machine
-    file.
+    The result is `copper_loss` for all motors; if this is zero, the value of each motor in the
+    machine file.
     """
-    own = np.array([actuator.copper_loss or 0.0 for actuator in mechanism.actuators])
-    return np.full(len(own), copper_loss) if copper_loss > 0 else own
+    from_file = np.array([actuator.copper_loss or 0.0 for actuator in mechanism.actuators])
+    return np.full(len(from_file), copper_loss) if copper_loss > 0 else from_file
 
 
 def require_goal(model: Model, objective: str, copper_loss: float) -> None:
@@ -45,26 +45,27 @@ def require_goal(model: Model, objective: str, copper_loss: float) -> None:
         InputError: the heat of a motor or a largest force is missing, or the wear of rotary and
             linear motors would be added.
     """
-    mechanism, (_, units) = model.mechanism, model.output_ports("actuators")
+    mechanism = model.mechanism
+    _, units = model.output_ports("actuators")
     if objective == "energy":
-        cold = [
+        without_heat = [
             a.name
             for a, k in zip(mechanism.actuators, copper_losses(mechanism, copper_loss), strict=True)
             if k == 0
         ]
-        if cold:
-            what = (
-                f"the energy needs the heat of the motors, which is missing for {', '.join(cold)}"
-            )
+        if without_heat:
+            what = f"the energy needs the heat of the motors, which is missing for {', '.join(without_heat)}"
             raise InputError.of(
                 "copper_loss",
                 what,
                 "give R/k^2 of the motors, here or as 'copper_loss' of each in the file",
             )
     if objective == "wear":
-        endless = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
-        if endless:
-            what = f"wear needs the largest forces, which are missing for {', '.join(endless)}"
+        without_limit = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]
+        if without_limit:
+            what = (
+                f"wear needs the largest forces, which are missing for {', '.join(without_limit)}"
+            )
             raise InputError.of(
                 "optimize", what, "specify `force` of the actuators in the machine file"
             )
@@ -96,52 +97,60 @@ def power(
         friction: power lost in the friction of the machine without drive lines, W.
         copper_loss: motor heat per squared force (n_u,).
     """
-    mechanism, motors, lost = model.mechanism, [], friction
+    mechanism = model.mechanism
+    motors = []
+    lost = friction
     for i, actuator in enumerate(mechanism.actuators):
-        inertia, drag = 0.0, ca.SX(0)
-        for ratio, own, slip in _inside(mechanism, actuator.drive, speeds, i):
-            inertia += ratio**2 * own
-            drag += ratio * slip
+        inertia = 0.0
+        drag = ca.SX(0)
+        for ratio, value, friction_force in _line_inertias(mechanism, actuator.drive, speeds, i):
+            inertia += ratio**2 * value
+            drag += ratio * friction_force
         motors.append(force[i] + inertia * accelerations[i] + drag)
         lost += drag * speeds[i]
     return ca.SX(ca.sum1(ca.DM(copper_loss) * ca.vertcat(*motors) ** 2) + lost)
 
 
-def _inside(
+def _line_inertias(
     mechanism: Mechanism, line: DriveLine | None, speeds: ca.SX, i: int
 ) -> Iterator[tuple[float, float, ca.SX]]:
-    """Yield the motion ratio, the value and the friction force of each inertia of a drive line."""
+    """Yield motion ratio, value and friction force of each inertia of the drive line of motor i."""
     if line is None:
         return
 
     def value(expression: object) -> float:
+        """Return the value of an expression; zero for None."""
         return 0.0 if expression is None else float(mechanism.value(expression))  # type: ignore[arg-type]
 
     ratios = line.ratios()
     for inertia in line.inertias:
         if inertia.name == line.performance.of or inertia.name not in ratios:
             continue
-        ratio, friction = value(ratios[inertia.name]), inertia.friction
-        v, drag = ratio * speeds[i], ca.SX(0)
+        ratio = value(ratios[inertia.name])
+        friction = inertia.friction
+        v = ratio * speeds[i]
+        drag = ca.SX(0)
         if isinstance(friction, LineFriction | LuGre):
-            coulomb, stribeck = value(friction.coulomb), value(friction.stribeck)
-            excess = (
-                (value(friction.static) - coulomb) * ca.exp(-((v / stribeck) ** 2))
-                if stribeck > 0
-                else 0.0
-            )
-            all_speeds = ca.sumsqr(ratio * speeds) * STICK**2 + (ratio * REST) ** 2
-            drag = value(friction.viscous) * v + (coulomb + excess) * v / ca.sqrt(v**2 + all_speeds)
+            coulomb = value(friction.coulomb)
+            stribeck = value(friction.stribeck)
+            excess = ca.SX(0)
+            if stribeck > 0:
+                excess = (value(friction.static) - coulomb) * ca.exp(-((v / stribeck) ** 2))
+            width = ca.sumsqr(ratio * speeds) * COULOMB_SMOOTHING**2 + (ratio * REST_SPEED) ** 2
+            drag = value(friction.viscous) * v + (coulomb + excess) * v / ca.sqrt(v**2 + width)
         yield ratio, value(inertia.value), drag
 
 
 def wear(shares: ca.SX, speeds: ca.SX, exponent: float) -> tuple[ca.SX, ca.SX]:
     """Return the rate of the motors' equivalent travel at full force, smoothed and exact.
 
-    It is the sum of |tau / tau_max|^p |w| over all motors. The life of a bearing, a ball screw or a
-    gear, as a travel, is proportional to load^-p, and fractions of the life add up. The exponent p
-    is 3 for balls and for gear teeth, and 10/3 for rollers; p = 1 is Archard's law of sliding wear.
+    The result is the sum of |tau / tau_max|^p |w| over all motors, with the force tau and the speed
+    w. The life of a bearing, a ball screw or a gear, as a travel, is proportional to load^-p, and
+    fractions of the life add up. The exponent p is 3 for balls and for gear teeth, and 10/3 for
+    rollers; p = 1 is Archard's law of sliding wear.
     """
-    together = CREEP**2 * ca.sumsqr(speeds) + REST**2
-    smooth = ca.dot((shares**2 + EDGE**2) ** (0.5 * exponent), ca.sqrt(speeds**2 + together))
+    width = SPEED_SMOOTHING**2 * ca.sumsqr(speeds) + REST_SPEED**2
+    smooth = ca.dot(
+        (shares**2 + FORCE_SMOOTHING**2) ** (0.5 * exponent), ca.sqrt(speeds**2 + width)
+    )
     return ca.SX(smooth), ca.SX(ca.dot(ca.fabs(shares) ** exponent, ca.fabs(speeds)))

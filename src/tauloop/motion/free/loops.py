@@ -5,8 +5,8 @@ Let z_0 be the solution of R(z, x) = 0 at x_0, and B the inverse of dR/dz there.
     z <- z - B R(z, x),  applied twice from z_0,
 
 is a function of x with the value and the first and second derivatives of the solution at x_0. Each
-pass makes another order exact. Derivatives thus use the implicit function theorem, not the solver's
-iterations.
+application makes another order exact. The derivatives therefore use the implicit function theorem,
+not the solver's iterations.
 
 Source: Griewank, Walther 2008, Evaluating Derivatives, chapter 15 (derivatives of implicit
 functions).
@@ -29,7 +29,8 @@ from tauloop.model.faces.casadi_face import unfolded
 from tauloop.motion.free.chart import Chart
 from tauloop.motion.strokes.stroke import Stroke
 
-#: Number of applications of the formula above. Each makes another order of derivatives exact.
+#: Number of applications of the iteration. Each application makes another order of derivatives
+#: exact.
 PASSES = 2
 #: Largest accepted difference between the solutions of the loops and the coordinates of a path, in
 #: characteristic lengths, rad or dimensionless.
@@ -78,6 +79,7 @@ class IteratedLoops:
         inputs = {name: ca.SX.sym(name, sizes[name].shape[1]) for name in ("position", "start")}
 
         def store_jacobian(block: Newton, known: Sequence[ca.SX]) -> ca.SX:
+            """Store the Jacobian of a block, and return the symbol of its solution."""
             z = self._solutions[block.unknowns]
             residual = block.function.function(z, *known)[0]
             jacobians.append(ca.densify(ca.vec(ca.jacobian(residual, z))))
@@ -110,7 +112,8 @@ class IteratedLoops:
 
     def follow(self, u: np.ndarray, q: np.ndarray) -> None:
         """Use coordinates (N, n_q) at parameters u (N,) of a path as start values of the loops."""
-        self._grid, self._q = u, q
+        self._grid = u
+        self._q = q
 
     def at(self, u: np.ndarray, free: np.ndarray, *, follows: bool = False) -> np.ndarray:
         """Return the values of the symbols (N, k) at parameters u (N,) and free coordinates (N, m).
@@ -121,7 +124,7 @@ class IteratedLoops:
         Args:
             u: parameters (N,).
             free: free coordinates (N, m).
-            follows: whether the solutions become the new start values of the loops.
+            follows: whether the solutions become the start values of the loops for the next call.
         """
         if not self._blocks:
             return np.zeros((len(u), 0))
@@ -158,10 +161,10 @@ class IteratedLoops:
             PoseError: the assembly modes differ. The message states where on the path.
         """
         k = len(self._columns)
-        before = self.at(u, free)
+        previous = self.at(u, free)
         self.follow(stroke.grid, stroke.q)
         scale = self._runner.assembly.loops.coordinate_scale[self._columns]
-        difference = (np.abs(self.at(u, free) - before)[:, :k] / scale).max(axis=1, initial=0.0)
+        difference = (np.abs(self.at(u, free) - previous)[:, :k] / scale).max(axis=1, initial=0.0)
         if not (difference < LOOP_TOLERANCE).all():
             worst = int(np.argmax(np.nan_to_num(difference, nan=np.inf)))
             what = f"leaves its assembly mode at {stroke.place(float(u[worst]))}"

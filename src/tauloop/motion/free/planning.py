@@ -42,11 +42,11 @@ SHAPE_POWERS = (2, 8)
 START_POINTS = 65
 #: Maximum number of solutions with bounds reduced by the violations between points.
 MAX_ROUNDS = 4
-#: Tolerance of these violations.
+#: Tolerance of violations between points.
 VIOLATION_TOLERANCE = 1e-3
 #: Number of points per interval at which a replanned motion is checked.
 CHECKS_PER_INTERVAL = 20
-#: Permitted relative excess between these points.
+#: Permitted relative excess between the checked points.
 GRID_TOLERANCE = 1e-4
 #: When the end has moved, distance bounds are reduced at all points by their largest reduction times
 #: this factor.
@@ -114,7 +114,7 @@ class FreeMotion(ReprMixin):
 
     @property
     def stroke(self) -> Stroke:
-        """The path in the machine's coordinates."""
+        """The path of the machine's coordinates."""
         return self.law.rows.stroke
 
 
@@ -194,7 +194,7 @@ class FreePlanner:
         free = self._chart.free(ends)
         motions = []
         failures = []
-        for k, (guess, initial_path) in enumerate(self._starts(free)):
+        for k, (guess, initial_path) in enumerate(self._initial_motions(free)):
             if k == 0:
                 self._program = self._program_from(guess)
             try:
@@ -211,7 +211,7 @@ class FreePlanner:
 
     def start_path(self) -> Stroke:
         """Return the initial path of the last plan, with a uniform parameter, for other laws."""
-        return self._placed(self._initial_path)
+        return self._checked_stroke(self._initial_path)
 
     def replan(self, end: object) -> FreeMotion:
         """Return the best motion near the last one after its end has moved.
@@ -224,16 +224,17 @@ class FreePlanner:
         """
         if self._last is None:
             raise PoseError.of("end", "nothing was planned before", "plan first")
-        guess, m = self._last.guess, self._chart.freedoms
+        guess = self._last.guess
+        m = self._chart.freedoms
         self._loops.follow(self._last.stroke.grid, self._last.stroke.q)
-        last = self._chart.free(np.asarray(end, dtype=float)[None])[0]
+        new_end = self._chart.free(np.asarray(end, dtype=float)[None])[0]
         fraction = POLYNOMIAL_345.at(np.linspace(0.0, 1.0, len(guess.coefficients))).s[:, None]
-        coefficients = guess.coefficients + fraction * (last - guess.coefficients[-1])
-        ends = np.array([guess.coefficients[0], last]).reshape(2, m)
-        nearby = Guess(
+        coefficients = guess.coefficients + fraction * (new_end - guess.coefficients[-1])
+        ends = np.array([guess.coefficients[0], new_end]).reshape(2, m)
+        nearby_guess = Guess(
             coefficients=coefficients, duration=guess.duration, multipliers=guess.multipliers
         )
-        self._last = self._solved_again(nearby, ends)
+        self._last = self._replanned(nearby_guess, ends)
         return self._last
 
     def restart(self, motion: FreeMotion) -> None:
@@ -263,16 +264,16 @@ class FreePlanner:
             what = "lies in another assembly mode than the start: a singularity separates the two"
             raise PoseError.of("end", what, "choose an end pose in the assembly mode of the start")
         measure = ca.Function("measure", inputs, [rows.measure])
-        at_ends = max(
+        measure_at_ends = max(
             float(measure(np.append(row, np.zeros(2 * len(row))), loop))
             for row, loop in zip(free, loop_values, strict=True)
         )
-        allowed = np.log(CONDITION_FACTOR) + at_ends
+        allowed = np.log(CONDITION_FACTOR) + measure_at_ends
         if self.objective.max_condition is not None:
             allowed = np.log(self.objective.max_condition)
-        if at_ends > allowed:
+        if measure_at_ends > allowed:
             what = (
-                f"the bound on the condition number is {np.exp(at_ends):.3g} at an end (limit "
+                f"the bound on the condition number is {np.exp(measure_at_ends):.3g} at an end (limit "
                 f"{np.exp(allowed):.3g})"
             )
             raise PoseError.of(
@@ -285,9 +286,11 @@ class FreePlanner:
 
     def _program_from(self, guess: Guess) -> FreeProgram:
         """Return the program for an initial motion, at which jumps of friction are smoothed."""
-        u, spline = np.linspace(0.0, 1.0, START_POINTS), self._spline(guess)
+        u = np.linspace(0.0, 1.0, START_POINTS)
+        spline = self._spline(guess)
         y = np.concatenate([spline(u, k) / guess.duration**k for k in range(3)], axis=1)
-        rows, limits = self._rows.smooth_at_jumps(y, self._loops.at(u, spline(u))), self.limits
+        rows = self._rows.smooth_at_jumps(y, self._loops.at(u, spline(u)))
+        limits = self.limits
         return FreeProgram(
             rows,
             self.objective.intervals,
@@ -298,16 +301,17 @@ class FreePlanner:
             exact=self._rows.values,
         )
 
-    def _starts(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
+    def _initial_motions(self, free: np.ndarray) -> Iterator[tuple[Guess, np.ndarray]]:
         """Yield initial motions: a straight line if it is clear, else motions around the obstacles.
 
-        With each motion it yields the control points of the same path at a uniform rate.
+        Each motion is followed by the control points of the same path at a uniform rate.
         """
-        even = np.convolve(knots(self.objective.intervals), np.full(DEGREE, 1.0 / DEGREE))[
-            DEGREE:-DEGREE
-        ]
-        smooth = POLYNOMIAL_4567.at(np.linspace(0.0, 1.0, len(even))).s
-        smooth[:2], smooth[-2:] = 0.0, 1.0
+        # fractions of the line at the control points: for a uniform rate, and from rest to rest
+        means = np.convolve(knots(self.objective.intervals), np.full(DEGREE, 1.0 / DEGREE))
+        uniform = means[DEGREE:-DEGREE]
+        smooth = POLYNOMIAL_4567.at(np.linspace(0.0, 1.0, len(uniform))).s
+        smooth[:2] = 0.0
+        smooth[-2:] = 1.0
         port = self.model.platform.ports.position
         lengths = [i for i, k in enumerate(self._chart.plain) if port.units[k] == "m"]
         size = (
@@ -315,30 +319,33 @@ class FreePlanner:
         )
         self._margin = np.ones(free.shape[1])
         self._margin[lengths] = size
-        aside = np.zeros((2 * len(lengths), free.shape[1]))
+        sideways = np.zeros((2 * len(lengths), free.shape[1]))
         for i, column in enumerate(lengths):
-            aside[2 * i : 2 * i + 2, column] = size, -size
+            sideways[2 * i, column] = size
+            sideways[2 * i + 1, column] = -size
         straight = np.zeros(free.shape[1]), SHAPE_POWERS[0]
-        ways = [straight] if self._gap(_bulged_path(free, smooth, *straight)) >= 0 else []
-        ways += (
-            [way for bump in aside for way in self._clear(free, smooth, bump)] if not ways else []
-        )
-        for bump, power in ways or [straight]:
+        bumps = []
+        if not self._gap(_bulged_path(free, smooth, *straight)) >= 0:
+            for displacement in sideways:
+                bumps += self._first_clear_bump(free, smooth, displacement)
+        for bump, power in bumps or [straight]:
             coefficients = _bulged_path(free, smooth, bump, power)
-            placed = self._placed(coefficients)
-            self._loops.follow(placed.grid, placed.q)
-            yield (
-                Guess(coefficients=coefficients, duration=self._time(placed)),
-                _bulged_path(free, even, bump, power),
-            )
+            path_stroke = self._checked_stroke(coefficients)
+            self._loops.follow(path_stroke.grid, path_stroke.q)
+            guess = Guess(coefficients=coefficients, duration=self._feasible_duration(path_stroke))
+            yield guess, _bulged_path(free, uniform, bump, power)
 
-    def _clear(
-        self, free: np.ndarray, share: np.ndarray, bump: np.ndarray
+    def _first_clear_bump(
+        self, free: np.ndarray, fraction: np.ndarray, bump: np.ndarray
     ) -> list[tuple[np.ndarray, int]]:
-        """Return the first sideways displacement whose path is clear; empty if there is none."""
+        """Return the smallest multiple of a sideways displacement whose path is clear.
+
+        Returns:
+            Displacement and exponent of the shape in a list; an empty list if no path is clear.
+        """
         for size in SIDE_FRACTIONS:
             for power in SHAPE_POWERS:
-                if self._gap(_bulged_path(free, share, size * bump, power)) >= 0:
+                if self._gap(_bulged_path(free, fraction, size * bump, power)) >= 0:
                     return [(size * bump, power)]
         return []
 
@@ -356,17 +363,17 @@ class FreePlanner:
         gaps = self.surroundings.distances(self.model, state.q, tool).values()
         return min((float(gap.min()) for gap in gaps), default=np.inf) - self.surroundings.clearance
 
-    def _time(self, placed: Stroke) -> float:
+    def _feasible_duration(self, path_stroke: Stroke) -> float:
         """Return a feasible duration of an initial motion, s."""
         try:
-            return START_SLOWDOWN / law_rate(PathRows(placed, self.limits), Uniform(), 1.0)
+            return START_SLOWDOWN / law_rate(PathRows(path_stroke, self.limits), Uniform(), 1.0)
         except PoseError:
             return START_SLOWDOWN / fastest_rate(
-                placed, Uniform(), force=self.limits.force, speed=self.limits.speed
+                path_stroke, Uniform(), force=self.limits.force, speed=self.limits.speed
             )
 
-    def _placed(self, coefficients: np.ndarray) -> Stroke:
-        """Return a path evaluated on the machine and checked over its whole length."""
+    def _checked_stroke(self, coefficients: np.ndarray) -> Stroke:
+        """Return the path with given control points, checked along its whole length."""
         path = SplinePath(chart=self._chart, coefficients=coefficients)
         return stroke(self.model, path, self.model.platform.ports.position.columns, ranges=False)
 
@@ -395,17 +402,19 @@ class FreePlanner:
                 if excess[:, self._rows.is_distance].max(initial=0.0) < VIOLATION_TOLERANCE:
                     break  # a slower motion satisfies the limits that are exceeded
                 raise
-        placed = self._placed(solution.coefficients)
-        self._loops.require_same_assembly_mode(placed, program.u, self._spline(solution)(program.u))
-        rows = PathRows(placed, self.limits)
+        path_stroke = self._checked_stroke(solution.coefficients)
+        self._loops.require_same_assembly_mode(
+            path_stroke, program.u, self._spline(solution)(program.u)
+        )
+        rows = PathRows(path_stroke, self.limits)
         unit = 1.0 / solution.duration
         return self._timed(solution, rows, min(unit, law_rate(rows, Uniform(), unit))), reductions
 
-    def _solved_again(self, guess: Guess, free: np.ndarray) -> FreeMotion:
+    def _replanned(self, guess: Guess, free: np.ndarray) -> FreeMotion:
         """Return a motion with the reduced bounds of the last plan.
 
-        It is checked on a grid and slowed down if it exceeds limits. The condition bound replaces
-        the check for singularities by `stroke`.
+        The motion is checked on a grid and slowed down if it exceeds limits. The condition bound
+        replaces the check for singularities by `stroke`.
         """
         is_distance = self._rows.is_distance
         reductions = self._reductions.copy()
@@ -422,18 +431,19 @@ class FreePlanner:
                 solution, free, self.objective.max_duration, self._margin, reductions
             )
         path = SplinePath(chart=self._chart, coefficients=solution.coefficients)
-        columns, unit = self.model.platform.ports.position.columns, 1.0 / solution.duration
+        columns = self.model.platform.ports.position.columns
+        unit = 1.0 / solution.duration
         base = path.at(np.zeros(1)).position[0]
-        placed = Stroke(
+        path_stroke = Stroke(
             model=self.model, functions=self.model.platform, path=path, columns=columns, base=base
         )
         self._loops.require_same_assembly_mode(
-            placed, self._program.u, np.asarray(path.spline(self._program.u))
+            path_stroke, self._program.u, np.asarray(path.spline(self._program.u))
         )
         progress = Uniform().at(
             np.linspace(0.0, 1.0, CHECKS_PER_INTERVAL * self.objective.intervals + 1)
         )
-        rows = PathRows(placed, self.limits)
+        rows = PathRows(path_stroke, self.limits)
         rate = unit
         while (share := float(rows.shares(progress, rate)[0].max())) > 1.0:
             rate *= max(1.0 - RATE_EXPONENT * (share - 1.0), 0.5)
@@ -442,10 +452,10 @@ class FreePlanner:
                     "motion", f"exceeds a limit at rest ({100 * share:.4g} %)", "plan again"
                 )
         motion = self._timed(solution, rows, rate * (1.0 - GRID_TOLERANCE))
-        q = placed.q
+        q = path_stroke.q
         tool = q[:, :3]  # without obstacles the position of the tool is not used
         if self._rows.distances:
-            tool = self.model.platform.tool(placed.position(placed.grid), start=q).place
+            tool = self.model.platform.tool(path_stroke.position(path_stroke.grid), start=q).place
         for name, values in self.surroundings.distances(self.model, q, tool).items():
             if values.min() < self.surroundings.clearance - CLEARANCE_TOLERANCE:
                 raise PoseError.of(

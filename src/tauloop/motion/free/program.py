@@ -90,12 +90,16 @@ class _Local:
         # common subexpressions are eliminated before differentiation
         values, exact, rate = ca.cse([values, exact, ca.SX(0) if rate is None else rate])
         k = values.numel()
-        weight, scale, mu = ca.SX.sym("l", k), ca.SX.sym("s"), ca.SX.sym("m", 3 * m)
+        weight = ca.SX.sym("l", k)
+        scale = ca.SX.sym("s")
+        mu = ca.SX.sym("m", 3 * m)
         cost = b[12] * T * rate
-        Jy, slope = ca.jacobian(values, rows.y), ca.gradient(cost, rows.y)
+        Jy = ca.jacobian(values, rows.y)
+        slope = ca.gradient(cost, rows.y)
         lagrangian = ca.dot(weight, values) + scale * cost
         gradient = ca.gradient(lagrangian, rows.y)
-        Hy, mixed = _symmetric(gradient, rows.y, m), ca.jacobian(gradient, T)
+        Hy = _symmetric(gradient, rows.y, m)
+        mixed = ca.jacobian(gradient, T)
         exact = ca.substitute([exact], [rows.y], [y])[0]
         values, Jy, cost, slope, gradient, Hy, mixed = ca.substitute(
             [values, Jy, cost, slope, gradient, Hy, mixed], [rows.y], [y]
@@ -158,7 +162,8 @@ def _symmetric(gradient: ca.SX, y: ca.SX, m: int) -> ca.SX:
     Only the first m columns and the remaining diagonal block are differentiated, because rates
     rarely occur in products.
     """
-    first, rest = ca.jacobian(gradient, y[:m]), ca.jacobian(gradient[m:], y[m:])
+    first = ca.jacobian(gradient, y[:m])
+    rest = ca.jacobian(gradient[m:], y[m:])
     return ca.SX(ca.blockcat([[first[:m, :], first[m:, :].T], [first[m:, :], rest]]))
 
 
@@ -227,12 +232,14 @@ class _Selection:
         if forces:
             difference = row_of[force_rows[forces:]] - row_of[force_rows[:-forces]]
         selected = vstack([row_of[bounded_rows], difference, difference]).tocsc()
-        self.count, self.rises = selected.shape[0], difference.shape[0]
+        self.count = selected.shape[0]
+        self.rises = difference.shape[0]
         by_time = np.zeros(len(bounded_rows))
         if forces:
             limits = [np.full(self.rises, -change), np.full(self.rises, change)]
             by_time = np.concatenate([by_time, *limits])
-        self.matrix, self._by_time = _sparse(selected), ca.DM(by_time)
+        self.matrix = _sparse(selected)
+        self._by_time = ca.DM(by_time)
 
     def __call__(self, values: ca.MX, duration: ca.MX) -> ca.MX:
         """Return the rows of the problem from the rows (count, points) of all points."""
@@ -296,7 +303,8 @@ class FreeProgram:
             exact: values of the rows with jumps, which check motions between points; by default the
                 values of `rows`.
         """
-        self.rows, self.intervals = rows, intervals
+        self.rows = rows
+        self.intervals = intervals
         self.u = np.linspace(0.0, 1.0, INNER_POINTS * intervals + 1)
         self.fixed = REST_POINTS + is_held
         self._m = rows.y.numel() // 3
@@ -328,9 +336,12 @@ class FreeProgram:
             selection: rows of the problem from the rows of all points.
             is_time: whether the duration is minimized.
         """
-        points, m = len(self.u), self._m
+        points = len(self.u)
+        m = self._m
         n = m * (self.intervals + DEGREE - 2 * self.fixed) + 1
-        unknown, ends, unit = ca.MX.sym("w", n), ca.MX.sym("e", 2 * m), ca.MX.sym("t")
+        unknown = ca.MX.sym("w", n)
+        ends = ca.MX.sym("e", 2 * m)
+        unit = ca.MX.sym("t")
         # the four control points that each point depends on, and their weights
         span, weights = bases(self.u, self.intervals)
         index = (span[:, None, None] + np.arange(DEGREE + 1)[:, None]) * m + np.arange(m)
@@ -350,7 +361,8 @@ class FreeProgram:
         sums = _Assembly(column.ravel(), np.zeros(column.size, int), (n, 1), (column >= 0).ravel())
         gradient = ca.DM(np.eye(n)[:, -1]) if is_time else ca.densify(sums(cost_gradients))
         objective = (unknown[-1] if is_time else ca.sum2(cost)) / unit
-        factor, multipliers = ca.MX.sym("f"), ca.MX.sym("l", selection.count)
+        factor = ca.MX.sym("f")
+        multipliers = ca.MX.sym("l", selection.count)
         back = ca.MX(ca.reshape(selection.matrix.T @ multipliers, local.count, points))
         cost_factor = ca.MX(0) if is_time else factor / unit
         bends = local.at("free_bends", points).call(
@@ -391,7 +403,8 @@ class FreeProgram:
             index: indices of the control points that each point depends on (points, 4 m).
             weights: weights of the control points in the position and its derivatives.
         """
-        points, m = len(self.u), self._m
+        points = len(self.u)
+        m = self._m
         quadrature = np.full(points, self.u[1])
         quadrature[[0, -1]] = 0.5 * self.u[1]
         basis = np.concatenate([weights.reshape(points, -1), quadrature[:, None]], axis=1).T

@@ -40,7 +40,7 @@ from tauloop.geometry.clearance import RodClearance, rod_clearance
 from tauloop.model import Model
 from tauloop.model.faces.casadi_face import unfolded
 from tauloop.model.tool import Payload
-from tauloop.motion.fastest.limits import OTHER_LAW, PathLimits
+from tauloop.motion.fastest.limits import CABLE_REMEDY, PathLimits
 from tauloop.motion.free.chart import Chart, PartOfRotation
 from tauloop.motion.free.costs import power, wear
 from tauloop.motion.free.jumps import smooth_at_jumps
@@ -49,7 +49,7 @@ from tauloop.motion.free.obstacles import Obstacle
 
 #: Number of projections that locate the point of a rod nearest to an obstacle.
 PROJECTIONS = 4
-#: Number of points of a rod that are checked afterwards.
+#: Number of points of a rod at which a planned motion is checked.
 ROD_POINTS = 129
 #: Fraction of a rod's squared length that is added so that the distance of two rods is smooth where
 #: they cross or are parallel.
@@ -88,22 +88,24 @@ class Surroundings(Options):
             q: coordinates (N, n_q).
             tool: positions of the tool center point (N, 3), m.
         """
-        table = {}
+        distances = {}
         rods = rod_clearance(model) if self.rod_radius is not None else None
-        on_rods = None
+        rod_points = None
         if rods is not None and rods.rods:
             ends = rods.segments(q)
             fraction = np.linspace(0.0, 1.0, ROD_POINTS)[:, None]
-            on_rods = ends[:, :, None, 0] * (1.0 - fraction) + ends[:, :, None, 1] * fraction
+            rod_points = ends[:, :, None, 0] * (1.0 - fraction) + ends[:, :, None, 1] * fraction
         for name, obstacle in zip(names_of(self.obstacles), self.obstacles, strict=True):
-            table[name] = obstacle.distances(tool) - self.tool_radius
-            if on_rods is not None:
-                rod = obstacle.distances(on_rods).min(axis=(1, 2)) - float(self.rod_radius or 0.0)
-                table[f"{name} to rods"] = rod
+            distances[name] = obstacle.distances(tool) - self.tool_radius
+            if rod_points is not None:
+                rod = obstacle.distances(rod_points).min(axis=(1, 2)) - float(
+                    self.rod_radius or 0.0
+                )
+                distances[f"{name} to rods"] = rod
         if rods is not None and len(rods.pairs):
             diameter = 2.0 * float(self.rod_radius or 0.0)
-            table["rod to rod"] = rods.distances(q).min(axis=1) - diameter
-        return table
+            distances["rod to rod"] = rods.distances(q).min(axis=1) - diameter
+        return distances
 
 
 def require_no_cables(model: Model) -> None:
@@ -114,7 +116,7 @@ def require_no_cables(model: Model) -> None:
     """
     if model.mechanism.cables:
         what = "has cables, whose tension bounds transfers do not support"
-        raise InputError.of(model.mechanism.name, what, OTHER_LAW)
+        raise InputError.of(model.mechanism.name, what, CABLE_REMEDY)
 
 
 def names_of(obstacles: tuple[Obstacle, ...]) -> list[str]:
@@ -175,8 +177,11 @@ class _Point:
     def __init__(
         self, model: Model, chart: Chart, loops: IteratedLoops, payload: Payload | None
     ) -> None:
-        runner, m = model.platform.runner, chart.freedoms
-        self.model, self.loops, self.y = model, loops, ca.SX.sym("y", 3 * m)
+        runner = model.platform.runner
+        m = chart.freedoms
+        self.model = model
+        self.loops = loops
+        self.y = ca.SX.sym("y", 3 * m)
         free = [self.y[:m], self.y[m : 2 * m], self.y[2 * m :]]
         position, self._velocity, acceleration = chart.expressions(*free)
         self._inputs = {name: ca.SX(ca.DM(numbers)) for name, numbers in runner.nominal.items()}
@@ -211,46 +216,51 @@ class _Point:
     ) -> None:
         """Set velocities and accelerations of rotations with only some prescribed components.
 
-        The method is that of `entry_rates`.
-
-        The given rows of p' = E(p) w / 2, with w = G v_given, are solved for the angular
-        velocities, and those of p'' for the angular accelerations.
+        The method is that of `entry_rates`. The given rows of p' = E(p) w / 2, with w = G v_given,
+        are solved for the angular velocities, and those of p'' for the angular accelerations.
         """
-        q, G = self._of(KINEMATICS[0])["q"], self._embedding()
-        turning = [column for part in parts for column in part.columns]
+        q = self._of(KINEMATICS[0])["q"]
+        G = self._embedding()
+        columns = [column for part in parts for column in part.columns]
         numbers = [i for part in parts for i in part.free]
 
         def rows(p: ca.SX, part: PartOfRotation) -> ca.SX:
-            w, xyz = p[0], p[1:]
+            """Return the given rows of E(p) / 2."""
+            w = p[0]
+            xyz = p[1:]
             return (
                 0.5 * ca.vertcat(-xyz.T, w * ca.SX.eye(3) - ca.skew(xyz))[list(part.components), :]
             )
 
-        halves = [(part, q[part.q : part.q + 4], slice(part.v, part.v + 3)) for part in parts]
-        whole = ca.vertcat(*(rows(p, part) @ G[w, :] for part, p, w in halves))
-        inverse = ca.inv_minor(whole[:, turning])
-        v, a = self._velocity, self._inputs["acceleration"]
-        v[turning] = inverse @ (first[numbers] - whole @ v)
-        still = self._of(KINEMATICS[2], velocity=v, acceleration=ca.SX(v.numel(), 1))
+        rotations = [(part, q[part.q : part.q + 4], slice(part.v, part.v + 3)) for part in parts]
+        given_rows = ca.vertcat(*(rows(p, part) @ G[w, :] for part, p, w in rotations))
+        inverse = ca.inv_minor(given_rows[:, columns])
+        v = self._velocity
+        a = self._inputs["acceleration"]
+        v[columns] = inverse @ (first[numbers] - given_rows @ v)
+        without_acceleration = self._of(KINEMATICS[2], velocity=v, acceleration=ca.SX(v.numel(), 1))
         bias = []
-        for part, p, at in halves:
-            w, x, xyz = still["v"][at], p[0], p[1:]
+        for part, p, at in rotations:
+            w = without_acceleration["v"][at]
+            x = p[0]
+            xyz = p[1:]
             rate = 0.5 * ca.vertcat(-ca.dot(xyz, w), x * w + ca.cross(w, xyz))
-            bias.append(rows(rate, part) @ w + rows(p, part) @ still["a"][at])
-        a[turning] = inverse @ (second[numbers] - ca.vertcat(*bias) - whole @ a)
+            bias.append(rows(rate, part) @ w + rows(p, part) @ without_acceleration["a"][at])
+        a[columns] = inverse @ (second[numbers] - ca.vertcat(*bias) - given_rows @ a)
 
-    def lost(self) -> ca.SX:
+    def friction_power(self) -> ca.SX:
         """Return the power lost in friction, W.
 
         The forces at rest (springs, and the constant term of friction, which does not depend on the
         velocity) are subtracted because their work over a cycle is zero.
         """
-        still = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
-        return ca.SX(ca.dot(self._of(TERMS)["losses"] - still, self._velocity))
+        at_rest = self._of(TERMS, velocity=ca.SX(self._velocity.numel(), 1))["losses"]
+        return ca.SX(ca.dot(self._of(TERMS)["losses"] - at_rest, self._velocity))
 
     def measure(self) -> ca.SX:
         """Return the logarithm of the bound on the condition number."""
-        loops, ports = self.model.assembly.loops, self.model.platform.ports
+        loops = self.model.assembly.loops
+        ports = self.model.platform.ports
         m = ports.velocity.size
         A = (
             ca.SX(ca.DM(unit_free(loops) / loops.velocity_scale))
@@ -263,19 +273,21 @@ class _Point:
 
     def bodies(self, rods: RodClearance | None) -> tuple[ca.SX, list[tuple[ca.SX, ca.SX]]]:
         """Return the tool's position (3,), and the positions of both ends of each rod (3,)."""
-        mechanism, q = self.model.mechanism, self.values["q"]
+        mechanism = self.model.mechanism
+        q = self.values["q"]
         motion = symbolic_motion(self.model.topology, nominal(mechanism), is_moving=False)
-        places = [motion.point(mechanism.platform.tool).p]
+        points = [motion.point(mechanism.platform.tool).p]
         if rods is not None:
-            places += [
+            points += [
                 motion.point(end).p for rod in mechanism.rods for end in (rod.start, rod.end)
             ]
-        tool, *ends = ca.substitute(places, [motion.q], [q])
+        tool, *ends = ca.substitute(points, [motion.q], [q])
         return tool, list(zip(ends[0::2], ends[1::2], strict=True))
 
     def tool_acceleration(self) -> ca.SX:
         """Return the acceleration of the tool (3,), m/s^2."""
-        parts, values = (self.model.topology, nominal(self.model.mechanism)), self.values
+        parts = (self.model.topology, nominal(self.model.mechanism))
+        values = self.values
         motion = tree_motion(*parts, Configuration(values["q"], {}), values["v"], values["a"])
         return motion.point(self.model.mechanism.platform.tool).a
 
@@ -305,29 +317,33 @@ def rows_at(
     """
     loops = IteratedLoops(model, chart, ends)
     point = _Point(model, chart, loops, None)
-    mechanism, values = model.mechanism, point.values
+    mechanism = model.mechanism
+    values = point.values
     size = limits.force * np.array([actuator.force for actuator in mechanism.actuators])
     speed_sizes = [actuator.speed for actuator in mechanism.actuators]
     speed_sizes += [freedom.speed for freedom in model.topology.freedoms]
     speeds = ca.vertcat(ca.DM(model.assembly.loops.transmission) @ values["v"], values["v"])
     rows: list[tuple[str, ca.SX, float, float]] = []
 
-    def forces(point: _Point, word: str) -> Iterator[tuple[str, ca.SX, float, float]]:
+    def forces(point: _Point, suffix: str) -> Iterator[tuple[str, ca.SX, float, float]]:
+        """Yield name, expression, lower and upper bound of each force limit at a point."""
         for i, actuator in enumerate(mechanism.actuators):
             if not np.isfinite(size[i]):
                 continue
             share = point.values["force"][i] / size[i]
             if not limits.motor_curve:
-                yield actuator.name + word, share, -1.0, 1.0
-            for left, slope in limits.segments() if limits.motor_curve else []:
-                for sign in (1.0, -1.0) if slope else (0.0,):
+                yield actuator.name + suffix, share, -1.0, 1.0
+                continue
+            for available, slope in limits.segments():
+                signs = (1.0, -1.0) if slope else (0.0,)
+                for sign in signs:
                     lost = sign * slope * speeds[i]
-                    yield actuator.name + word, (lost + share) / left, -np.inf, 1.0
-                    yield actuator.name + word, (lost - share) / left, -np.inf, 1.0
+                    yield actuator.name + suffix, (lost + share) / available, -np.inf, 1.0
+                    yield actuator.name + suffix, (lost - share) / available, -np.inf, 1.0
         for name, i in _rods(model, limits).items():
             share = point.values["closure_force"][i] / min(limits.tension, limits.compression)
             scale = min(limits.tension, limits.compression)
-            yield name + word, share, -limits.tension / scale, limits.compression / scale
+            yield name + suffix, share, -limits.tension / scale, limits.compression / scale
 
     rows += forces(point, "")
     if limits.payload is not None:
@@ -337,20 +353,21 @@ def rows_at(
             for name, row, low, high in forces(loaded, " with payload")
         ]
     names = (*(a.name for a in mechanism.actuators), *model.topology.velocity_names)
-    for i, most in enumerate(limits.speed * np.array(speed_sizes)):
-        if np.isfinite(most):
-            rows.append((f"{names[i]} speed", speeds[i] / most, -1.0, 1.0))
+    for i, max_speed in enumerate(limits.speed * np.array(speed_sizes)):
+        if np.isfinite(max_speed):
+            rows.append((f"{names[i]} speed", speeds[i] / max_speed, -1.0, 1.0))
     rods = rod_clearance(model) if surroundings.rod_radius is not None else None
-    tool, bars = point.bodies(rods)
+    tool, rod_ends = point.bodies(rods)
     if np.isfinite(limits.tool_acceleration):
         share = point.tool_acceleration() / limits.tool_acceleration
         rows.append(("tool acceleration", ca.dot(share, share), -np.inf, 1.0))
     rows += _ranges(model, values["q"], ends)
-    distances = list(_distances(surroundings, tool, bars, rods))
+    distances = list(_distances(surroundings, tool, rod_ends, rods))
     rows += distances
     measure = point.measure()
     rows.append(("singularity", measure, -np.inf, float(np.log(condition))))
-    force, motor_speeds = values["force"], speeds[: len(size)]
+    force = values["force"]
+    motor_speeds = speeds[: len(size)]
     motor_accelerations = ca.DM(model.assembly.loops.transmission) @ values["a"]
     return PointRows(
         y=point.y,
@@ -361,7 +378,9 @@ def rows_at(
         names=tuple(name for name, *_ in rows),
         distances=frozenset(name for name, *_ in distances),
         forces=force / ca.DM(np.where(np.isfinite(size), size, 1e300)),
-        power=power(model, force, motor_speeds, motor_accelerations, point.lost(), copper_loss),
+        power=power(
+            model, force, motor_speeds, motor_accelerations, point.friction_power(), copper_loss
+        ),
         wear=wear(
             force / ca.DM(np.where(np.isfinite(size), size / limits.force, 1e300)),
             motor_speeds,
@@ -376,8 +395,8 @@ def _rods(model: Model, limits: PathLimits) -> dict[str, int]:
     if min(limits.tension, limits.compression) == np.inf:
         return {}
     rods = {rod.name for rod in model.mechanism.rods} - set(model.mechanism.cables)
-    kept = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
-    return {name: i for i, name in enumerate(kept) if name in rods}
+    elements = (model.assembly.loops.names[i].partition(":")[0] for i in model.assembly.rows)
+    return {name: i for i, name in enumerate(elements) if name in rods}
 
 
 def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.SX, float, float]]:
@@ -386,8 +405,8 @@ def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.
     for name, column, low, high in zip(
         limits.names, limits.columns, limits.lower, limits.upper, strict=False
     ):
-        here = ends[:, column]
-        bounds = min(low, here.min()), max(high, here.max())
+        at_ends = ends[:, column]
+        bounds = min(low, at_ends.min()), max(high, at_ends.max())
         if np.isfinite(bounds).any():
             yield f"{name} range", q[column], float(bounds[0]), float(bounds[1])
 
@@ -395,48 +414,56 @@ def _ranges(model: Model, q: ca.SX, ends: np.ndarray) -> Iterator[tuple[str, ca.
 def _distances(
     surroundings: Surroundings,
     tool: ca.SX,
-    bars: list[tuple[ca.SX, ca.SX]],
+    rod_ends: list[tuple[ca.SX, ca.SX]],
     rods: RodClearance | None,
 ) -> Iterator[tuple[str, ca.SX, float, float]]:
     """Yield the rows of the distances from obstacles and between rods."""
-    free, radius = surroundings.clearance, float(surroundings.rod_radius or 0.0)
+    clearance = surroundings.clearance
+    radius = float(surroundings.rod_radius or 0.0)
     for name, obstacle in zip(
         names_of(surroundings.obstacles), surroundings.obstacles, strict=True
     ):
-        least = (free + surroundings.tool_radius) / DISTANCE_UNIT
-        yield name, obstacle.expression(tool) / DISTANCE_UNIT, least, np.inf
-        for a, b in bars:
+        min_distance = (clearance + surroundings.tool_radius) / DISTANCE_UNIT
+        yield name, obstacle.expression(tool) / DISTANCE_UNIT, min_distance, np.inf
+        for a, b in rod_ends:
             distance = obstacle.expression(_nearest(obstacle, a, b))
             yield (
                 f"{name} to rods",
                 distance / DISTANCE_UNIT,
-                (free + radius) / DISTANCE_UNIT,
+                (clearance + radius) / DISTANCE_UNIT,
                 np.inf,
             )
-    for i, k in rods.pairs.tolist() if rods is not None else []:
+    pairs = [] if rods is None else rods.pairs.tolist()
+    for i, k in pairs:
         yield (
             "rod to rod",
-            _between(*bars[i], *bars[k]) / DISTANCE_UNIT,
-            (free + 2.0 * radius) / DISTANCE_UNIT,
+            _between(*rod_ends[i], *rod_ends[k]) / DISTANCE_UNIT,
+            (clearance + 2.0 * radius) / DISTANCE_UNIT,
             np.inf,
         )
 
 
 def _nearest(obstacle: Obstacle, a: ca.SX, b: ca.SX) -> ca.SX:
     """Return the point of segment ab nearest to an obstacle, by alternating projections."""
-    u, x = b - a, 0.5 * (a + b)
+    u = b - a
+    x = 0.5 * (a + b)
     for _ in range(PROJECTIONS):
-        share = ca.dot(obstacle.projection_target(x) - a, u) / ca.dot(u, u)
-        x = a + ca.fmin(ca.fmax(share, 0.0), 1.0) * u
+        fraction = ca.dot(obstacle.projection_target(x) - a, u) / ca.dot(u, u)
+        x = a + ca.fmin(ca.fmax(fraction, 0.0), 1.0) * u
     return x
 
 
 def _between(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
     """Return the distance between segments ab and cd (see `segment_distances` for the source)."""
     u, w, r = b - a, d - c, a - c
-    uu, ww, uw, ur, wr = ca.dot(u, u), ca.dot(w, w), ca.dot(u, w), ca.dot(u, r), ca.dot(w, r)
+    uu = ca.dot(u, u)
+    ww = ca.dot(w, w)
+    uw = ca.dot(u, w)
+    ur = ca.dot(u, r)
+    wr = ca.dot(w, r)
 
     def clip(value: ca.SX) -> ca.SX:
+        """Return a value limited to the range 0 to 1."""
         return ca.fmin(ca.fmax(value, 0.0), 1.0)
 
     s = clip((uw * wr - ww * ur) / (uu * ww - uw**2 + SQUARED_LENGTH_SHARE * uu * ww))

@@ -70,7 +70,8 @@ class Sequential:
             step = self._step(x, p, weights, bounds)
             if step is None or not np.abs(step[0] / scale).max() < MAX_STEP:
                 return None
-            x, weights = x + step[0], step[2]
+            x = x + step[0]
+            weights = step[2]
             if np.abs(step[0] / scale).max() < STEP_TOLERANCE:
                 return x, step[1:], k + 1
         return None

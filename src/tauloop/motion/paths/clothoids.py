@@ -86,7 +86,8 @@ class Clothoid(Path):
             0.5 * arc[:, 0] * (np.cos(along) @ weights),
             0.5 * arc[:, 0] * (np.sin(along) @ weights),
         )
-        theta, bend = self.heading(arc), k0 + (k1 - k0) * u[:, None]
+        theta = self.heading(arc)
+        bend = k0 + (k1 - k0) * u[:, None]
         tangent = self.direction * np.cos(theta) + self.normal * np.sin(theta)
         inward = self.normal * np.cos(theta) - self.direction * np.sin(theta)
         return Curve(

@@ -26,7 +26,8 @@ def vertices(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
     slopes = np.diff(values) / np.diff(grid)
     i = i[slopes[i - 1] > slopes[i]]  # without plateaus
     before, after = grid[i] - grid[i - 1], grid[i + 1] - grid[i]
-    rise, fall = slopes[i - 1], slopes[i]
+    rise = slopes[i - 1]
+    fall = slopes[i]
     slope = (rise * after + fall * before) / (before + after)
     offset = 0.5 * slope * (before + after) / (rise - fall)
     return np.asarray(grid[i] + np.clip(offset, -before, after))
@@ -55,7 +56,8 @@ def refined(
     )
     peaks = peaks[np.argsort(-values[peaks], kind="stable")][:MAX_PEAKS]
     low, high = grid[np.maximum(peaks - 1, 0)], grid[np.minimum(peaks + 1, len(grid) - 1)]
-    positions, heights = grid[peaks].copy(), values[peaks].copy()
+    positions = grid[peaks].copy()
+    heights = values[peaks].copy()
     rows = np.arange(len(peaks))
     for _ in range(BRACKET_ROUNDS):
         points = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, BRACKET_POINTS)

@@ -109,7 +109,8 @@ def _forbidden(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray,
         q = -0.5 * (b + np.copysign(np.sqrt(np.maximum(discriminant, 0.0)), b))
         roots = np.sort(np.stack([q / a, np.where(q == 0.0, 0.0, c / q)]), axis=0)
         linear = -c / b
-    zero, infinity = np.zeros_like(a), np.full_like(a, np.inf)
+    zero = np.zeros_like(a)
+    infinity = np.full_like(a, np.inf)
     is_quadratic = a != 0.0
     has_roots = is_quadratic & (discriminant > 0.0)
     # the intervals in which the value is positive

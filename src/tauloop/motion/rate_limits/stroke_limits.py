@@ -145,7 +145,7 @@ def fastest_rate(
     tensions are also expressed as quadratics (`tension_rates`).
 
     Args:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         law: the motion law.
         force: fraction of the force limits and of the largest tensions that may be used.
         speed: fraction of the speed limits that may be used.
@@ -234,7 +234,8 @@ class _RateBound:
             largest_share = max(item.share.max() for item in all_margins)
             if np.isfinite(largest) and largest_share <= 1.0:
                 return largest
-            progress, force = self._law.at(x), self._limits.force
+            progress = self._law.at(x)
+            force = self._limits.force
             for r, item in zip(rates, all_margins, strict=True):
                 self._conditions.append(conditions(self._stroke, progress, r, item, force))
         return np.inf
@@ -251,7 +252,7 @@ def tightest_limit(
     The result is None if the machine file has no limits.
 
     Args:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         law: the motion law.
         rate: 1 / duration, 1/s.
         returns: whether the stroke also runs backward.
@@ -259,11 +260,13 @@ def tightest_limit(
     Raises:
         PoseError: a pose is singular.
     """
-    limits, x = limits_of(stroke.model), sample_times(stroke, law)
+    limits = limits_of(stroke.model)
+    x = sample_times(stroke, law)
     if not limits.names and not limits.cables:
         return None
     candidates = []
-    for direction in (1.0, -1.0) if returns else (1.0,):
+    directions = (1.0, -1.0) if returns else (1.0,)
+    for direction in directions:
         peak_times, _ = _peaks(limits, stroke, law, x, rate, (direction,))
         fractions, names = limits.utilization(stroke, law.at(peak_times), direction * rate)
         k, i = np.unravel_index(int(fractions.argmax()), fractions.shape)

@@ -46,7 +46,7 @@ def margins(stroke: Stroke, progress: LawSample, rate: float, force: float) -> M
     """Return the margins of the tensions at points (M,) of a stroke.
 
     Args:
-        stroke: the path in the machine.
+        stroke: the path of the machine's coordinates.
         progress: progress along the path at the points.
         rate: rate, 1/s; with a negative rate the stroke runs backward.
         force: fraction of the largest tensions and of winches' forces that may be used.

@@ -75,7 +75,8 @@ class JumpingFriction(ReprMixin):
 @lru_cache(maxsize=4)
 def dry_friction(model: Model) -> JumpingFriction | None:
     """Return the friction that depends on the sign of a speed; None if there is none."""
-    mechanism, topology = model.mechanism, model.topology
+    mechanism = model.mechanism
+    topology = model.topology
     unit = np.eye(topology.n_v)
     laws: list[tuple[str, Friction | None, np.ndarray]] = []
     for i, name in enumerate(topology.velocity_names):
@@ -89,7 +90,9 @@ def dry_friction(model: Model) -> JumpingFriction | None:
         for name, ratio in loss.terms:
             ratios[topology.velocity_names.index(name)] += mechanism.value(ratio)
         laws.append((loss.name, loss.friction, ratios))
-    names, terms, values = [], [], []
+    names = []
+    terms = []
+    values = []
     for name, friction, ratios in laws:
         numbers = np.zeros(4) if friction is None else _numbers(model, friction)
         if numbers[:3].any():
@@ -206,7 +209,8 @@ def _reversals(
     is_zero = directions == 0
     padded = np.concatenate([[False], is_zero, [False]])
     is_single = is_zero & ~padded[:-2] & ~padded[2:]
-    u, directions = grid[~is_single], directions[~is_single]
+    u = grid[~is_single]
+    directions = directions[~is_single]
     if not len(u):
         return np.zeros(0), np.zeros(1)
     k = np.flatnonzero(directions[1:] != directions[:-1])

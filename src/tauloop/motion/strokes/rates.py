@@ -12,7 +12,8 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
 from tauloop.motion.paths.curves import quaternion_product
 
-#: Condition number above which components of a quaternion do not determine the angular velocity.
+#: If only some components of a quaternion are given, they do not determine the angular velocity if
+#: the condition number of their equations is above this value.
 SINGULAR_MAP = 1e9
 
 
@@ -20,19 +21,20 @@ def entry_rates(
     model: Model,
     functions: Motion,
     position: np.ndarray,
-    first: np.ndarray,
-    second: np.ndarray,
+    position_rate: np.ndarray,
+    position_acceleration: np.ndarray,
     q: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return velocities and accelerations from the time derivatives of positions.
 
     A unit quaternion p with the conjugate p* satisfies p' = (0, w) p / 2 with the angular velocity w
-    in the base frame, so (0, w) = 2 p' p*, and w' is the vector part of 2 p'' p*.
+    in the base frame. Therefore (0, w) = 2 p' p*, and w' is the vector part of 2 p'' p*.
 
     Args:
         model: the machine.
         functions: functions that take the positions: `model.platform` or `model.actuators`.
-        position, first, second: positions, and their first and second derivatives (N, n_position).
+        position: positions (N, n_position).
+        position_rate, position_acceleration: first and second time derivatives of the positions.
         q: start values of all coordinates at these positions (N, n_q).
 
     Returns:
@@ -42,34 +44,37 @@ def entry_rates(
         PoseError: only some components of a quaternion are given, and they do not determine the
             angular velocity.
     """
-    ports, topology = functions.ports, model.topology
+    ports = functions.ports
+    topology = model.topology
     if ports.entry is ACTUATORS:
-        return first, second
+        return position_rate, position_acceleration
     velocity = np.zeros((len(position), len(ports.v)))
     acceleration = np.zeros((len(position), len(ports.v)))
     for column, iv in enumerate(ports.v):
         if topology.q_of_v[iv] >= 0:
             k = ports.q.index(topology.q_of_v[iv])
-            velocity[:, column] = first[:, k]
-            acceleration[:, column] = second[:, k]
+            velocity[:, column] = position_rate[:, k]
+            acceleration[:, column] = position_acceleration[:, k]
     for q0, v0 in topology.quaternions:
         angular = [column for column, iv in enumerate(ports.v) if v0 <= iv < v0 + 3]
         columns = [k for k, iq in enumerate(ports.q) if q0 <= iq < q0 + 4]
         if len(angular) == 3:
             conjugate = position[:, columns] * np.array([1.0, -1.0, -1.0, -1.0])
-            velocity[:, angular] = 2 * quaternion_product(first[:, columns], conjugate)[:, 1:]
-            acceleration[:, angular] = 2 * quaternion_product(second[:, columns], conjugate)[:, 1:]
+            p_rate = position_rate[:, columns]
+            p_acceleration = position_acceleration[:, columns]
+            velocity[:, angular] = 2 * quaternion_product(p_rate, conjugate)[:, 1:]
+            acceleration[:, angular] = 2 * quaternion_product(p_acceleration, conjugate)[:, 1:]
         elif angular:
             rotation = _PartOfRotation(model, functions, position, q, q0, v0, angular, columns)
-            velocity[:, angular] = rotation.velocity(velocity, first[:, columns])
+            velocity[:, angular] = rotation.velocity(velocity, position_rate[:, columns])
             acceleration[:, angular] = rotation.acceleration(
-                velocity, acceleration, second[:, columns]
+                velocity, acceleration, position_acceleration[:, columns]
             )
     return velocity, acceleration
 
 
 class _PartOfRotation:
-    """Angular velocity of a quaternion of which only some components are given.
+    """Angular velocity of a rotation of which only some components of the quaternion are given.
 
     The loops determine the other components. The quaternion p satisfies p' = E(p) w / 2. The angular
     velocity is w = G v, where v are the independent velocities (`functions.ports.v`) and G is the
@@ -109,13 +114,13 @@ class _PartOfRotation:
         E = np.stack([-x, -y, -z, w, z, -y, -z, w, x, y, -x, w], axis=-1).reshape(-1, 4, 3)
         return np.asarray(0.5 * E[:, self.components])
 
-    def velocity(self, velocity: np.ndarray, first: np.ndarray) -> np.ndarray:
+    def velocity(self, velocity: np.ndarray, component_rate: np.ndarray) -> np.ndarray:
         """Return the angular velocities (N, n) from the derivatives of the given components."""
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], velocity[:, self.others])
-        return self._solved(first - known)
+        return self._solved(component_rate - known)
 
     def acceleration(
-        self, velocity: np.ndarray, acceleration: np.ndarray, second: np.ndarray
+        self, velocity: np.ndarray, acceleration: np.ndarray, component_acceleration: np.ndarray
     ) -> np.ndarray:
         """Return angular accelerations (N, n) from second derivatives of the components."""
         without_acceleration = self.functions.kinematics(
@@ -128,10 +133,14 @@ class _PartOfRotation:
         bias = np.einsum("nij,nj->ni", self._rows(derivative), w)
         bias += np.einsum("nij,nj->ni", self._rows(self.quaternion), gamma)
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], acceleration[:, self.others])
-        return self._solved(second - bias - known)
+        return self._solved(component_acceleration - bias - known)
 
     def _solved(self, rhs: np.ndarray) -> np.ndarray:
-        """Return the angular components of the velocity or acceleration (N, n)."""
+        """Return the unknown angular components (N, n) for right-hand sides (N, rows).
+
+        Raises:
+            PoseError: the given components do not determine the rotation.
+        """
         matrix = self.map[:, :, self.angular]
         condition = float(np.linalg.cond(matrix).max(initial=1.0))
         if condition > SINGULAR_MAP:

@@ -1,4 +1,4 @@
-"""A path placed in the coordinates of a machine, checked for reach, ranges and singularities."""
+"""A path of the coordinates of a machine, checked for reach, ranges and singularities."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Stroke(ReprMixin):
 
     @cached_property
     def grid(self) -> np.ndarray:
-        """Parameters of the path that are checked (M,)."""
+        """Path parameters (M,), from 0 to 1, at which the path is checked."""
         return np.union1d(np.linspace(0.0, 1.0, self.path.n_shape_points), self.path.breaks)
 
     @cached_property
@@ -67,7 +67,9 @@ class Stroke(ReprMixin):
         Raises:
             PoseError: the path leaves the reach of the machine. The message states where.
         """
-        functions, grid, position = self.functions, self.grid, self.position(self.grid)
+        functions = self.functions
+        grid = self.grid
+        position = self.position(self.grid)
         try:
             return functions.track(position).q
         except PoseError as error:
@@ -129,6 +131,7 @@ class Stroke(ReprMixin):
 
     @cached_property
     def _worst(self) -> tuple[float, float]:
+        """Largest condition number along the path, and its path parameter."""
         functions = self.functions
 
         def logarithm(u: np.ndarray) -> np.ndarray:
@@ -185,12 +188,12 @@ class Stroke(ReprMixin):
     def under(
         self, u: np.ndarray, speed: np.ndarray, pull: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the motions at parameters u (N,) for K speeds and accelerations of u.
+        """Return the motions at path parameters u (N,) for K speeds and accelerations of u.
 
         Args:
             u: parameters (N,).
             speed: speeds du/dt, 1/s, (K, 1) or (K, N).
-            pull: accelerations d2u/dt2, 1/s^2, (K, 1) or (K, N).
+            pull: accelerations d2u/dt2 of the path parameter, 1/s^2, (K, 1) or (K, N).
 
         Returns:
             Positions, velocities, accelerations and start values (K N, n), in K blocks of N rows.
@@ -234,12 +237,13 @@ class Stroke(ReprMixin):
             motion: positions, velocities and accelerations (N, n).
             start: start values of Newton's method (N, n_q); default `start` at the parameters.
             payload: payload at the tool.
-            falls: whether to include the friction term that decreases with speed.
+            falls: whether to include the friction term that decreases with speed (Stribeck).
 
         Raises:
             PoseError: a pose is out of reach or singular.
         """
-        start, friction = self.start(u) if start is None else start, self.dry_friction
+        start = self.start(u) if start is None else start
+        friction = self.dry_friction
         if friction is None:
             return self.functions.inverse_dynamics(*motion, start=start, payload=payload)
         side = self.friction_sides.at(u) * np.broadcast_to(direction, u.shape)[:, None]
@@ -291,7 +295,7 @@ def stroke(
     base: object | None = None,
     ranges: bool = True,
 ) -> Stroke:
-    """Return a path placed in the coordinates of a machine and checked along its whole length.
+    """Return a path of the coordinates of a machine, checked along its whole length.
 
     Args:
         model: the machine.
@@ -314,12 +318,14 @@ def stroke(
     fixed = functions.ports.at(model.assembly.q) if base is None else numbers(base, "base")
     if fixed.shape != (functions.ports.position.size,) or not np.isfinite(fixed).all():
         remedy = f"give {', '.join(functions.ports.position.columns)}"
-        raise InputError.of("base", "is not a row of finite numbers, one per position", remedy)
-    placed = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
+        raise InputError.of(
+            "base", "must be a vector with one finite number per coordinate", remedy
+        )
+    result = Stroke(model=model, functions=functions, path=path, columns=names, base=fixed)
     if ranges:
-        _require_within_limits(placed)
-    _require_regular(placed)
-    return placed
+        _require_within_limits(result)
+    _require_regular(result)
+    return result
 
 
 def _require_within_limits(stroke: Stroke) -> None:
@@ -339,7 +345,8 @@ def _require_regular(stroke: Stroke) -> None:
     """Reject a stroke that passes through a singularity."""
     if stroke.condition <= SINGULAR_CONDITION:
         return
-    u, functions = np.array([stroke.worst]), stroke.functions
+    u = np.array([stroke.worst])
+    functions = stroke.functions
     near = stroke.start(u)
     q = functions.evaluate(stroke.position(u), start=near).q[0]
     kind = singular_kind(functions.assembly, np.where(np.isfinite(q), q, near[0]))
@@ -354,6 +361,7 @@ def _require_regular(stroke: Stroke) -> None:
 
 
 def _check_columns(functions: Motion, path: Path, columns: tuple[str, ...]) -> None:
+    """Reject names that are not positions, that occur twice, or whose number is wrong."""
     what = f"is not a position of the {functions.ports.name}"
     problems = Problems(unknown_names(columns, functions.ports.position.columns, what))
     if len(set(columns)) < len(columns):

@@ -79,7 +79,7 @@ def _rigid_speeds(structure: SampledStructure, motions: list[Terms]) -> Array:
     for column, direction in enumerate(structure.directions):
         for row, terms in enumerate(motions):
             rigid = rigid_terms(terms, structure.machine.rotors)
-            speeds[:, row, column] = coordinate_sum(direction.coordinates, rigid)
+            speeds[:, row, column] = coordinate_sum(direction.coordinate_acceleration, rigid)
     return speeds
 
 

@@ -218,7 +218,7 @@ class SampledStructure:
                     largest = max(largest, omega.max())
         for rod in self.machine.telescopes.values():
             if len(self.time) > 1:
-                largest = max(largest, np.abs(self.rate(rod.length) / rod.length).max())
+                largest = max(largest, np.abs(self.rate(rod.lengths) / rod.lengths).max())
         return float(largest)
 
     def axial(self) -> tuple[tuple[str, ...], Array]:

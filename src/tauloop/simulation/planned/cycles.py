@@ -447,7 +447,7 @@ def _diagnostics(
         "largest fraction of a limit",
         share,
         at_most=1.0 + CYCLE_LIMIT_TOLERANCE,
-        advice="use more intervals of each leg's law (`intervals`)",
+        advice="use more intervals for the motion law of each leg of the cycle (`intervals`)",
     )
     yield diagnostic(
         "largest acceleration jump where two legs meet, relative to the largest acceleration",

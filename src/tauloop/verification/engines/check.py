@@ -36,7 +36,7 @@ from tauloop.verification.engines.comparison import (
     verification,
     with_location,
 )
-from tauloop.verification.engines.engine import OTHER_ROWS, Engine
+from tauloop.verification.engines.engine import NO_ACTION_NEEDED, Engine
 from tauloop.verification.engines.motion import NamedMotion
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.pinocchio.pinocchio_constraints import (
@@ -165,7 +165,7 @@ def _with_solver(engine: Engine) -> PinocchioEngine:
     if isinstance(engine, PinocchioEngine):
         return engine
     what = "the constraints of this engine are soft, so its own dynamics are not a reference"
-    raise EngineError.of("constraints", what, OTHER_ROWS)
+    raise EngineError.of("constraints", what, NO_ACTION_NEEDED)
 
 
 def _unit_accelerations(model: Model) -> np.ndarray:

@@ -20,7 +20,7 @@ from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.poses import Array, quaternion_rotation, turned_quaternion
 from tauloop.verification.engines.least_squares import LeastSquares, times
-from tauloop.verification.engines.motion import NamedMotion, checked
+from tauloop.verification.engines.motion import NamedMotion, checked_motion
 from tauloop.verification.engines.results import (
     EngineAccelerations,
     EngineForces,
@@ -32,9 +32,9 @@ from tauloop.verification.engines.trees.constraints import (
     ConstraintRows,
     LinkMotion,
     anchored_frames,
-    closure,
+    concatenated_rows,
+    constraint_rows,
     gear_rows,
-    joined,
 )
 from tauloop.verification.engines.trees.rigid_tree import RigidTree
 from tauloop.verification.engines.trees.start import start_coordinates
@@ -58,7 +58,9 @@ BY_FORCES = "RNEA"
 BY_MASS_MATRIX = "mass matrix"
 BY_JACOBIANS = "Jacobians"
 #: Remedy if an engine's constraint solver cannot serve as a reference.
-OTHER_ROWS = "no action needed: the rows without 'own solver' compare this machine with the engine"
+NO_ACTION_NEEDED = (
+    "no action needed: the rows without 'own solver' compare this machine with the engine"
+)
 
 #: Number of samples that are computed together, which limits the memory for Jacobians.
 ENGINE_CHUNK = 256
@@ -117,21 +119,26 @@ class Engine(ReprMixin, ABC):
                 are not finite.
             EngineError: the motion leaves coordinates undetermined.
         """
-        return _joined([self._states(part) for part in _parts(checked(self.tree, motion))])
+        return _joined([self._states(part) for part in _parts(checked_motion(self.tree, motion))])
 
     @final
     def inverse_dynamics(self, motion: NamedMotion) -> EngineForces:
         """Return the actuator forces u for a motion by least squares: S u + Kᵀ λ = M a + h.
 
-        Constraints may be redundant. Redundant actuators share forces with the smallest sum of
-        squares. Missing coordinates follow from the loops, as in `states`.
+        S maps actuator forces to forces on the tree's velocities, K is the Jacobian of the
+        constraints with multipliers λ, M is the mass matrix, and h holds all forces at zero
+        acceleration. Constraints may be redundant. Redundant actuators share forces with the
+        smallest sum of squares. Missing coordinates follow from the loops, as in `states`.
 
         Raises:
             InputError: see `states`.
             EngineError: see `states`; or actuators can work against each other.
         """
         return _joined(
-            [self._inverse(self._states(part)) for part in _parts(checked(self.tree, motion))]
+            [
+                self._inverse(self._states(part))
+                for part in _parts(checked_motion(self.tree, motion))
+            ]
         )
 
     @final
@@ -140,7 +147,8 @@ class Engine(ReprMixin, ABC):
     ) -> EngineAccelerations:
         """Return the tree's accelerations for actuator forces.
 
-        The accelerations a follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0. With the
+        The accelerations a follow from M a + h = S u + Jᵀ w + Kᵀ λ with K a + bias = 0 (symbols as
+        in `inverse_dynamics`; J is the Jacobian of the tool center point, w the wrench). With the
         projector P on the null space of K and the minimum-norm solution a_0, a = a_0 + P y and
         P M P y = P (S u - h - M a_0). Constraints may therefore be redundant and links massless,
         without any regularization.
@@ -155,7 +163,7 @@ class Engine(ReprMixin, ABC):
             InputError: see `states`; or forces have the wrong shape.
             EngineError: see `states`; or the tree has a motion without inertia.
         """
-        parts = list(_parts(checked(self.tree, motion)))
+        parts = list(_parts(checked_motion(self.tree, motion)))
         force_parts = np.split(
             self._checked_forces(parts, forces), np.cumsum([_samples(part) for part in parts])[:-1]
         )
@@ -168,7 +176,10 @@ class Engine(ReprMixin, ABC):
 
     @final
     def velocities(self, motion: NamedMotion, independent: tuple[str, ...]) -> EngineVelocities:
-        """Return the velocities of tree and actuators per independent velocity, from K G = 0.
+        """Return the velocities of tree and actuators per independent velocity.
+
+        The velocities of the tree are G times the independent velocities, with K G = 0 and the
+        Jacobian K of the constraints.
 
         Args:
             motion: positions; its velocities and accelerations have no effect.
@@ -184,7 +195,7 @@ class Engine(ReprMixin, ABC):
             what = f"are not velocities of the tree, because {self.name} cuts these joints"
             remedy = "choose independent coordinates of joints that are in the tree"
             raise EngineError.of(", ".join(missing), what, remedy)
-        parts = _parts(checked(self.tree, motion))
+        parts = _parts(checked_motion(self.tree, motion))
         return _joined([self._velocities(self._states(part), independent) for part in parts])
 
     @final
@@ -198,14 +209,17 @@ class Engine(ReprMixin, ABC):
 
     @final
     def file_forces(self, states: TreeStates, tau: Array) -> Array:
-        """Return forces (N, n_v) on the engine's velocities as forces on the file's velocities."""
+        """Return forces (N, n_v) on the engine's velocities as forces on the file's velocities.
+
+        The map is orthogonal, so accelerations are mapped in the same way.
+        """
         return self._from_engine(states.q, tau[:, None, None, :])[:, 0, 0]
 
     @final
     def whole_mass_matrix(self, states: TreeStates) -> Array:
         """Return the mass matrices (N, n_v, n_v) with rotors, in the machine file's velocities.
 
-        They are Tᵀ M T with M from `mass_matrix`.
+        The result is Tᵀ M T + R with the inertia R of rotors and M from `mass_matrix`.
         """
         half = self._from_engine(
             states.q, self.mass_matrix(self._engine_q(states.q))[:, :, None, :]
@@ -218,20 +232,23 @@ class Engine(ReprMixin, ABC):
         names = self.tree.velocity_names
         unknown = [i for i, name in enumerate(names) if name not in motion.v]
         q = self._close(start_coordinates(self.tree, motion.q), unknown)
-        v, a = _columns(names, motion.v, len(q)), _columns(names, motion.a, len(q))
-        K = self._closure(q, v)
-        rows = LeastSquares.of(K.jacobian[:, :, unknown])
-        self._require_determined(rows, [names[i] for i in unknown])
-        v[:, unknown] = -rows.solve(times(K.jacobian, v))
-        K = self._closure(q, v)
-        a[:, unknown] = -rows.solve(times(K.jacobian, a) + K.bias)
+        v = _columns(names, motion.v, len(q))
+        a = _columns(names, motion.a, len(q))
+        K = self._closure(q, v).jacobian
+        unknown_columns = LeastSquares.of(K[:, :, unknown])
+        self._require_determined(unknown_columns, [names[i] for i in unknown])
+        v[:, unknown] = -unknown_columns.solve(times(K, v))
+        # The bias depends on the velocities; the Jacobian does not.
+        rows = self._closure(q, v)
+        K = rows.jacobian
+        a[:, unknown] = -unknown_columns.solve(times(K, a) + rows.bias)
         residuals = Residuals(
-            closure=_largest(K.residual),
-            closure_rate=_largest(times(K.jacobian, v)),
-            closure_acceleration=_largest(times(K.jacobian, a) + K.bias),
+            closure=_largest(rows.residual),
+            closure_rate=_largest(times(K, v)),
+            closure_acceleration=_largest(times(K, a) + rows.bias),
         )
         return TreeStates(
-            names=names, q=q, v=v, a=a, jacobian=K.jacobian, bias=K.bias, residuals=residuals
+            names=names, q=q, v=v, a=a, jacobian=K, bias=rows.bias, residuals=residuals
         )
 
     def _inverse(self, states: TreeStates) -> EngineForces:
@@ -251,9 +268,8 @@ class Engine(ReprMixin, ABC):
         """Return the generalized forces Jᵀ w (N, n_v) of a wrench (6,) at the tool center point."""
         if wrench is None:
             return np.zeros_like(states.v)
-        moving = self.link_motion(self._engine_q(states.q), self._engine_v(states.q, states.v))
-        moving = replace(moving, jacobian=self._from_engine(states.q, moving.jacobian))
-        J = anchored_frames(self.tree, moving, [self.tree.tool], states.v).jacobian[:, 0]
+        links = self._link_motion(states.q, states.v)
+        J = anchored_frames(self.tree, links, [self.tree.tool], states.v).jacobian[:, 0]
         return np.asarray(np.swapaxes(J, 1, 2) @ np.asarray(wrench, dtype=float))
 
     def _forward(self, states: TreeStates, u: Array, wrench: Array | None) -> EngineAccelerations:
@@ -337,13 +353,15 @@ class Engine(ReprMixin, ABC):
 
     def _closure(self, q: Array, v: Array) -> ConstraintRows:
         """Return the constraint rows of loops and couplings."""
-        moving = self.link_motion(self._engine_q(q), self._engine_v(q, v))
-        loops = closure(
-            self.tree, replace(moving, jacobian=self._from_engine(q, moving.jacobian)), v
-        )
+        loops = constraint_rows(self.tree, self._link_motion(q, v), v)
         if not len(self.tree.loads.gears):
             return loops
-        return joined(loops, gear_rows(self.tree.loads, q, v))
+        return concatenated_rows(loops, gear_rows(self.tree.loads, q, v))
+
+    def _link_motion(self, q: Array, v: Array) -> LinkMotion:
+        """Return the motion of the links, with Jacobians for the machine file's velocities."""
+        links = self.link_motion(self._engine_q(q), self._engine_v(q, v))
+        return replace(links, jacobian=self._from_engine(q, links.jacobian))
 
     def _forces(self, q: Array, v: Array, a: Array) -> Array:
         """Return M a + h (N, n_v) with rotors and springs.
@@ -366,9 +384,9 @@ class Engine(ReprMixin, ABC):
         P S u = P tau with the projector P on the null space of K.
         """
         S = self.tree.loads.transmission.T
-        actuators = S.shape[1]
+        n_actuators = S.shape[1]
         motions = LeastSquares.of(K)
-        if actuators > motions.freedoms():
+        if n_actuators > motions.max_nullity():
             distribution = LeastSquares.of(motions.null @ S)
             required_forces = times(motions.null, tau)
             u = distribution.solve(required_forces)
@@ -377,13 +395,14 @@ class Engine(ReprMixin, ABC):
         norms[norms == 0.0] = 1.0
         drives = np.broadcast_to(S / norms, (len(tau), *S.shape))
         supply = LeastSquares.of(np.concatenate([drives, np.swapaxes(K, 1, 2)], axis=2))
-        free = supply.undetermined()[:actuators]
-        if np.any(free > NULL_SPACE_TOLERANCE):
-            names = [
-                name
-                for name, x in zip(self.tree.loads.actuators, free, strict=True)
-                if x > NULL_SPACE_TOLERANCE
-            ]
+        undetermined = [
+            name
+            for name, projection in zip(
+                self.tree.loads.actuators, supply.null_norms()[:n_actuators], strict=True
+            )
+            if projection > NULL_SPACE_TOLERANCE
+        ]
+        if undetermined:
             what = (
                 f"can work against each other without moving {self.tree.name}, so that their "
                 "forces are not unique"
@@ -391,9 +410,9 @@ class Engine(ReprMixin, ABC):
             remedy = (
                 "compare poses away from singularities, or use one actuator per degree of freedom"
             )
-            raise EngineError.of(f"actuators {', '.join(names)}", what, remedy)
+            raise EngineError.of(f"actuators {', '.join(undetermined)}", what, remedy)
         x = supply.solve(tau)
-        return x[:, :actuators] / norms, tau - times(supply.matrix, x)
+        return x[:, :n_actuators] / norms, tau - times(supply.matrix, x)
 
     def _require_determined(self, rows: LeastSquares, names: list[str]) -> None:
         """Check that constraint rows determine all unknown velocities.
@@ -401,13 +420,15 @@ class Engine(ReprMixin, ABC):
         Raises:
             EngineError: some velocities are undetermined.
         """
-        free = [
+        undetermined = [
             name
-            for name, x in zip(names, rows.undetermined(), strict=True)
-            if x > NULL_SPACE_TOLERANCE
+            for name, projection in zip(names, rows.null_norms(), strict=True)
+            if projection > NULL_SPACE_TOLERANCE
         ]
-        if free:
-            what = f"leaves {', '.join(free)} of {self.tree.name} undetermined in some samples"
+        if undetermined:
+            what = (
+                f"leaves {', '.join(undetermined)} of {self.tree.name} undetermined in some samples"
+            )
             remedy = (
                 "add these joints to the motion; for the angle of a rod, avoid poses where the rod is "
                 "parallel to its first axis"

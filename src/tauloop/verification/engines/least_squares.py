@@ -45,15 +45,15 @@ class LeastSquares:
         )
 
     def solve(self, right: Array) -> Array:
-        """Return x (N, n) for right-hand sides (N, m), with a step of iterative refinement."""
+        """Return x (N, n) for right-hand sides (N, m), with one step of iterative refinement."""
         x = times(self.inverse, right)
         return x + times(self.inverse, right - times(self.matrix, x))
 
-    def freedoms(self) -> int:
+    def max_nullity(self) -> int:
         """Return the largest dimension of the null space over the samples."""
         return int(np.max(np.rint(np.trace(self.null, axis1=1, axis2=2)), initial=0.0))
 
-    def undetermined(self) -> Array:
+    def null_norms(self) -> Array:
         """Return the norm (n,) of each unknown's projection on the null space.
 
         The norm is 0 for an unknown that A x determines, and 1 for a free unknown. It is the

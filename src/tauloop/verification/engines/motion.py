@@ -39,7 +39,7 @@ class NamedMotion(ReprMixin):
     a: Mapping[str, Array]
 
 
-def checked(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
+def checked_motion(tree: RigidTree, motion: NamedMotion) -> NamedMotion:
     """Return the motion as arrays, with unit quaternions.
 
     Raises:

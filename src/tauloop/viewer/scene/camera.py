@@ -91,7 +91,8 @@ def fitted_camera(
     pixels = np.array(size)
     margins = np.minimum(MARGIN_PIXELS / pixels, MAX_MARGIN)
     half_angles = np.tan(0.5 * fov) * pixels / pixels[1]
-    centers, distances = [], []
+    centers = []
+    distances = []
     for values, tangent in zip((x, y), half_angles * (1.0 - 2.0 * margins), strict=True):
         upper = (values - tangent * z).max()
         lower = (-values - tangent * z).max()

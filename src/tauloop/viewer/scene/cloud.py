@@ -116,32 +116,34 @@ def cloud(
     )
     positions = axes.grid(workspace.axes, workspace.fixed)
     reason = workspace.reason.ravel()
-    is_known = reason != Reason.OUT_OF_REACH
+    is_shown = reason != Reason.OUT_OF_REACH
     if coloring == "force":
-        is_known = reason == Reason.USABLE
-    known = np.flatnonzero(is_known)
-    states = model.platform.evaluate(axes.positions(positions[known]))
+        is_shown = reason == Reason.USABLE
+    shown = np.flatnonzero(is_shown)
+    states = model.platform.evaluate(axes.positions(positions[shown]))
     is_reached = states.health.is_reached & np.isfinite(states.q).all(axis=1)
-    known, q_known = known[is_reached], states.q[is_reached]
-    tool_positions = machine_geometry(model, q_known).tool if len(known) else np.zeros((0, 3))
+    shown = shown[is_reached]
+    q_shown = states.q[is_reached]
+    tool_positions = machine_geometry(model, q_shown).tool if len(shown) else np.zeros((0, 3))
     if coloring == "reach":
-        colors, legend = _reason_colors(reason[known])
+        colors, legend = _reason_colors(reason[shown])
         return Cloud(
             workspace=workspace,
             tool_positions=tool_positions,
-            values=reason[known],
+            values=reason[shown],
             colors=colors,
             legend=legend,
         )
     measures = workspace.arrays
     if coloring == "conditioning":
-        distances = [measures[name].ravel()[known] for name in ("serial", "parallel", "constraint")]
+        distances = [measures[name].ravel()[shown] for name in ("serial", "parallel", "constraint")]
         values = np.min(distances, axis=0)
         quantity = "distance to a singularity, 0 to 1"
     else:
-        values, quantity = _force_values(model, q_known, measures["tension"].ravel()[known])
+        values, quantity = _force_values(model, q_shown, measures["tension"].ravel()[shown])
     finite = np.isfinite(values)
-    values, tool_positions = values[finite], tool_positions[finite]
+    values = values[finite]
+    tool_positions = tool_positions[finite]
     colors, legend = _color_scale(values, quantity)
     return Cloud(
         workspace=workspace,
@@ -275,13 +277,16 @@ class CloudPanel:
             point_shading="flat",
             precision="float32",
         )
-        self._legend.content, self.clear.visible = self.cloud.legend, True
+        self._legend.content = self.cloud.legend
+        self.clear.visible = True
 
     def remove(self) -> None:
         """Remove the points."""
         if self._node is not None:
             self._node.remove()
-            self._node, self._legend.content, self.clear.visible = None, "", False
+            self._node = None
+            self._legend.content = ""
+            self.clear.visible = False
 
 
 def _label(plane: tuple[str, ...]) -> str:

@@ -16,7 +16,9 @@ from tauloop.viewer.scene.machine_scene import rgb
 from tauloop.viewer.stage import Stage
 
 #: Colors of rods in compression, in tension and without force; they differ in hue and lightness.
-COMPRESSION_COLOR, TENSION_COLOR, ZERO_COLOR = "#b35806", "#053061", "#e8e4da"
+COMPRESSION_COLOR = "#b35806"
+TENSION_COLOR = "#053061"
+ZERO_COLOR = "#e8e4da"
 #: Color of motor forces.
 MOTOR_COLOR = "#b0301c"
 #: Color of forces in joints.
@@ -79,7 +81,8 @@ class ForceLayer:
 
     def __init__(self, viewer: Stage, playback: Playback | None, *, is_on: bool) -> None:
         """Add the panel."""
-        self._viewer, self._playback = viewer, playback
+        self._viewer = viewer
+        self._playback = playback
         self._motion_forces: Forces | None = None
         self._joint_forces_of_motion: JointForces | None = None
         self._node: Any = None
@@ -177,11 +180,13 @@ class ForceLayer:
     ) -> None:
         """Draw arrows: motor forces along their axes, rod forces at the platform, joint forces."""
         size = ARROW_LENGTH * self._viewer.scene.size
-        lines, colors = [], []
+        lines = []
+        colors = []
         largest_by_unit = _largest_by_unit(motors, units)
         axes = geometry.shape.drives
         all_origins, all_directions = geometry.drives
-        origins, directions = all_origins[0], all_directions[0]
+        origins = all_origins[0]
+        directions = all_directions[0]
         for axis, origin, direction in zip(axes, origins, directions, strict=True):
             if not axis.rod:
                 fraction = motors[axis.name] / (largest_by_unit[units[axis.name]] or 1.0)
@@ -219,7 +224,8 @@ class ForceLayer:
                 head_radius=2.4 * radius,
                 head_length=5.0 * radius,
             )
-        self._node.points, self._node.colors = points, point_colors
+        self._node.points = points
+        self._node.colors = point_colors
         self._node.visible = len(points) > 0
 
 

@@ -32,7 +32,10 @@ class Ghost:
             model: the transparent machine, which may be the same as the main machine.
             measured: motion to follow in time; default: follow the actuators of the main machine.
         """
-        self._viewer, self._name, self._model, self._measured = viewer, name, model, measured
+        self._viewer = viewer
+        self._name = name
+        self._model = model
+        self._measured = measured
         self.q = np.array(model.assembly.q if measured is None else measured.q[0])
         self._shape = machine_shape(model)
         self._scene = MachineScene(
@@ -62,6 +65,7 @@ class Ghost:
         )
 
     def _followed_coordinates(self) -> np.ndarray:
+        """Return the coordinates (n_q,) of the log, or at the main machine's actuators."""
         viewer = self._viewer
         if self._measured is not None:
             return self._measured.q[self._measured.sample(viewer.time)]

@@ -8,8 +8,12 @@ import numpy as np
 
 from tauloop.viewer.scene.camera import Camera
 
-#: Width of a letter, height of a line of a label, and margin of a label in the page, pixels.
-LETTER_WIDTH, LABEL_HEIGHT, LABEL_MARGIN = 7.0, 17.0, 5.0
+#: Width of a letter in the page, pixels.
+LETTER_WIDTH = 7.0
+#: Height of a line of a label in the page, pixels.
+LABEL_HEIGHT = 17.0
+#: Margin of a label in the page, pixels.
+LABEL_MARGIN = 5.0
 #: Candidate distances of a label from its point, pixels.
 DISTANCES = (4.0, 12.0, 22.0, 34.0, 48.0, 66.0, 90.0)
 #: Candidate directions from the point to its label in the picture, in order of preference.
@@ -43,7 +47,9 @@ class Label:
 
     def __init__(self, node: Any, text: str, point: np.ndarray) -> None:
         """Create a label without a position in the picture."""
-        self.node, self.text, self.point = node, text, point
+        self.node = node
+        self.text = text
+        self.point = point
         self.center: Any = None
 
     @property
@@ -69,7 +75,8 @@ class SceneLabels:
             scene: the scene of a `viser.ViserServer`.
             camera: the first camera.
         """
-        self._scene, self.camera = scene, camera
+        self._scene = scene
+        self.camera = camera
         self.labels: dict[str, Label] = {}
         self._is_visible = True
         self._motors: dict[str, np.ndarray] = {}
@@ -112,7 +119,8 @@ class SceneLabels:
             motors: points on the surfaces of motors (N, 3); labels never cover them if possible.
             solids: points on all solids (N, 3); labels cover few of them.
         """
-        self._motors[machine], self._solids[machine] = motors, solids
+        self._motors[machine] = motors
+        self._solids[machine] = solids
 
     def arrange(self, *, is_new_view: bool = False) -> None:
         """Move labels that cover a motor or another label; in a new view, all labels."""
@@ -228,7 +236,8 @@ def surface_points(vertices: np.ndarray, faces: np.ndarray, spacing: float) -> n
         spacing: largest distance between points, m; points closer to each other may be merged.
     """
     edges = np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
-    starts, ends = vertices[edges[:, 0]], vertices[edges[:, 1]]
+    starts = vertices[edges[:, 0]]
+    ends = vertices[edges[:, 1]]
     counts = np.ceil(np.linalg.norm(ends - starts, axis=1) / spacing).astype(int) + 1
     edge = np.repeat(np.arange(len(edges)), counts)
     number = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)

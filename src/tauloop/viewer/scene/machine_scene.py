@@ -36,14 +36,17 @@ MOTOR_SPACING = 0.015
 SOLID_SPACING = 0.04
 #: Height of the heading of a recording, as a fraction of the machine's largest dimension.
 HEADING_HEIGHT = 0.18
-#: Color and opacity of a second, transparent machine.
-GHOST_COLOR, GHOST_OPACITY = "#7a4f9a", 0.38
+#: Color of a second, transparent machine.
+GHOST_COLOR = "#7a4f9a"
+#: Opacity of a second, transparent machine.
+GHOST_OPACITY = 0.38
 #: Opacity of solids while objects inside them are shown.
 TRANSPARENT_OPACITY = 0.35
-#: Intensity of the ambient light, and gray level (of 255) of the light reflected by the floor.
-#: There is no environment map. Without a graphics card, viser would need half a minute to unpack
-#: the map, and the machine would be almost white until then.
-LIGHT_INTENSITY, FLOOR_LIGHT = 3.0, 140
+#: Intensity of the ambient light. There is no environment map: without a graphics card, viser would
+#: need half a minute to unpack the map, and the machine would be almost white until then.
+LIGHT_INTENSITY = 3.0
+#: Gray level (of 255) of the light reflected by the floor.
+FLOOR_LIGHT = 140
 
 
 class MachineScene:
@@ -83,7 +86,8 @@ class MachineScene:
         """
         self._scene = server.scene
         self._mechanism = model.mechanism
-        self.shape, self.size = geometry.shape, geometry.size
+        self.shape = geometry.shape
+        self.size = geometry.size
         self._geometry = geometry
         self._reference = machine_geometry(model, model.assembly.q)
         self._frames = frames(self._mechanism, geometry, self._reference)
@@ -159,7 +163,8 @@ class MachineScene:
         """Fit the first view into pictures of a size (pixels), below a heading."""
         assert self.labels is not None
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        middle, top = 0.5 * (low + high), high[2] + HEADING_HEIGHT * self.size
+        middle = 0.5 * (low + high)
+        top = high[2] + HEADING_HEIGHT * self.size
         points = np.vstack([self.points, [middle[0], middle[1], top]])
         camera = fitted_camera(points, self.away, size)
         self._set_initial_camera(server, camera)
@@ -180,6 +185,7 @@ class MachineScene:
         self._put_floor()
 
     def _put_floor(self) -> None:
+        """Place the floor below all points."""
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         middle = 0.5 * (low + high)
         width = 1.4 * max(float(np.max((high - low)[:2])), self.size)

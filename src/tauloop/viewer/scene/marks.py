@@ -18,8 +18,13 @@ EFFECTS = {
     "parallel": "parallel: motors cannot hold the platform",
     "constraint": "constraint: platform gains a degree of freedom",
 }
-#: Colors of a path within limits, beyond limits, and near a singularity, with different lightness.
-WITHIN_COLOR, BEYOND_COLOR, SINGULAR_COLOR = RESIDUAL, "#e69f00", "#1f2328"
+# The colors of a path differ in lightness.
+#: Color of a path within limits.
+WITHIN_COLOR = RESIDUAL
+#: Color of a path beyond limits.
+BEYOND_COLOR = "#e69f00"
+#: Color of a path near a singularity.
+SINGULAR_COLOR = "#1f2328"
 
 
 def path_colors(model: Model, q: np.ndarray) -> list[str]:
@@ -46,7 +51,8 @@ class Marks:
     def follow(self, geometry: MachineGeometry) -> str:
         """Mark the current pose, and return the same information in Markdown."""
         viewer = self._viewer
-        model, q = viewer.model, viewer.q
+        model = viewer.model
+        q = viewer.q
         outside = {
             item.coordinate: item
             for kind in LIMIT_KINDS

@@ -14,7 +14,7 @@ from tauloop.viewer.scene.camera import view_axes
 from tauloop.viewer.scene.machine_scene import MachineScene
 from tauloop.viewer.stage import Stage
 
-#: Gap between machines, as a fraction of the width or size of the new machine.
+#: Gap between machines, as a fraction of the larger of the new machine's width and size.
 GAP = 0.25
 
 
@@ -28,15 +28,17 @@ class Neighbor:
         message: text with the reason why the machine cannot move.
     """
 
-    def __init__(self, viewer: Stage, number: int, model: Model) -> None:
+    def __init__(self, stage: Stage, number: int, model: Model) -> None:
         """Build the scene to the right of other machines on the same floor, and the panel's folder.
 
         Args:
-            viewer: the viewer of the first machine.
+            stage: the view of the first machine.
             number: number of the neighbor, from 1.
             model: the machine.
         """
-        self.server, self.lock, self.model = viewer.server, viewer.lock, model
+        self.server = stage.server
+        self.lock = stage.lock
+        self.model = model
         self.q = np.array(model.assembly.q)
         self._shape = machine_shape(model)
         name = f"neighbor_{number}"
@@ -44,13 +46,13 @@ class Neighbor:
         self._scene = MachineScene(
             self.server, model, self._shape.at(self.q[None]), name=name, has_names=False
         )
-        self.offset = self._offset_from(viewer.scene)
+        self.offset = self._offset_from(stage.scene)
         root.position = tuple(self.offset)
         points = self._scene.points + self.offset
-        viewer.scene.name_machine(name, model.mechanism.name, points)
-        viewer.scene.include_points(points)
-        assert viewer.scene.labels is not None
-        self._labels = viewer.scene.labels
+        stage.scene.name_machine(name, model.mechanism.name, points)
+        stage.scene.include_points(points)
+        assert stage.scene.labels is not None
+        self._labels = stage.scene.labels
         self._name = name
         self._update_obstacles()
         gui = self.server.gui
@@ -73,7 +75,10 @@ class Neighbor:
         return np.asarray(offset)
 
     def show(self, q: np.ndarray, dragged: Any = None, *, sample: int | None = None) -> None:
-        """Show the machine at assembled coordinates (n_q,); `sample` is ignored."""
+        """Show the machine at assembled coordinates (n_q,).
+
+        `sample` has no effect; it is part of the interface that `Sliders` require.
+        """
         with self.lock:
             self.q = np.array(q)
             self._scene.show(self._shape.at(self.q[None]))
@@ -89,4 +94,5 @@ class Neighbor:
 
     def explain(self, error: TauloopError, heading: str = "The machine does not move:") -> None:
         """Show in the folder why the machine cannot move."""
-        self.message.content, self.message.visible = as_markdown(error, heading), True
+        self.message.content = as_markdown(error, heading)
+        self.message.visible = True

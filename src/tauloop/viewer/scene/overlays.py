@@ -123,7 +123,9 @@ class Overlays:
             mechanism: the machine.
             scene: scene of the machine.
         """
-        self._scene, self._mechanism, self._machine = server.scene, mechanism, scene
+        self._scene = server.scene
+        self._mechanism = mechanism
+        self._machine = scene
         self.shown: set[str] = set()
         self._nodes: dict[str, list[Any]] = {}
         self._nodes_by_body: dict[str, list[Any]] = {}
@@ -148,7 +150,8 @@ class Overlays:
             pose = self._machine.frames[body].at(0)
             wxyz = Rotation.from_matrix(pose.rotation).as_quat(scalar_first=True)
             for node in nodes:
-                node.position, node.wxyz = pose.position, wxyz
+                node.position = pose.position
+                node.wxyz = wxyz
 
     def _frame(self, kind: str, body: str, **options: Any) -> Any:
         """Return a new node that moves with a body or rod."""
@@ -157,6 +160,7 @@ class Overlays:
         return node
 
     def _frames(self) -> list[Any]:
+        """Build the frames of the bodies, and return their nodes."""
         length = FRAME_AXES_LENGTH * self._machine.size
         names = [body.name for body in self._mechanism.bodies]
         return [
@@ -167,6 +171,7 @@ class Overlays:
         ]
 
     def _axes(self) -> list[Any]:
+        """Build the axes of the joints, and return their nodes."""
         half = 0.5 * JOINT_AXES_LENGTH * self._machine.size
         lines: dict[str, list[np.ndarray]] = {}
         for axis in joint_axes(self._mechanism):
@@ -185,6 +190,7 @@ class Overlays:
         return nodes
 
     def _centers(self) -> list[Any]:
+        """Build the mass centers, and return their nodes."""
         nodes = []
         for item in mass_properties(self._mechanism):
             nodes.append(self._frame("centers", item.name, show_axes=False))
@@ -197,6 +203,7 @@ class Overlays:
         return nodes
 
     def _ellipsoids(self) -> list[Any]:
+        """Build the inertia ellipsoids, and return their nodes."""
         nodes = []
         for item in mass_properties(self._mechanism):
             largest = float(item.semi_axes.max())

@@ -194,7 +194,10 @@ class Compiled(Evaluator):
         except EngineError as error:
             if is_stored_only():
                 raise
-            self._warn(f"the samples of a motion are solved one by one, not followed: {error}")
+            self._warn(
+                "each sample of a motion is solved independently instead of from the previous sample, "
+                f"which is slower: {error}"
+            )
             return None
 
     def rows(

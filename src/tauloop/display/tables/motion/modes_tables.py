@@ -17,7 +17,7 @@ from tauloop.kinematics.modes.modes import Mode, Modes
 MAX_COLUMNS = 7
 #: Marks after the number of a mode.
 MARKS = {
-    "*": "reached from the reference pose without passing a singularity",
+    "*": "reached from the reference pose without passing through a singularity",
     "~": "singular or nearly singular: modes meet at this pose",
     "!": "beyond a stop",
 }
@@ -65,7 +65,7 @@ def modes_tables(modes: Modes) -> Iterator[Printed]:
     if not modes.modes:
         yield ("The loops do not close at this position.")
     elif "*" not in marks:
-        yield ("No mode is reached from the reference pose without passing a singularity.")
+        yield ("No mode is reached from the reference pose without passing through a singularity.")
     for reason, count in modes.left_out.items():
         yield (f"left out: {counted(count, 'real solution')} of which {reason}")
     for block in modes.blocks:

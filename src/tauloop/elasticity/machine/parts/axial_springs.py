@@ -18,7 +18,9 @@ def in_series(stiffnesses: list[float | None]) -> float | None:
     return 1.0 / sum(1.0 / stiffness for stiffness in compliant) if compliant else None
 
 
-def rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[float, float] | None:
+def rigid_fractions(
+    contacts: list[float | None], drive: float | None
+) -> tuple[float, float] | None:
     """Return the fractions of the displacement of end B by which the lower and upper part move.
 
     End A is fixed and the parts are rigid. Return None if the length of the rod is fixed.
@@ -36,46 +38,49 @@ def rigid_shares(contacts: list[float | None], drive: float | None) -> tuple[flo
     return lower_fraction, upper_fraction
 
 
-def flexibilities(contacts: list[float | None], drive: float | None) -> tuple[float, float, float]:
-    """Return the flexibility of the springs at A, between the parts of a rod, and at B, m/N."""
-    return _flexibility(contacts[0]), _flexibility(drive), _flexibility(contacts[1])
+def spring_compliances(
+    contacts: list[float | None], drive: float | None
+) -> tuple[float, float, float]:
+    """Return the compliances of the springs at A, between the parts of a rod, and at B, m/N."""
+    return _compliance(contacts[0]), _compliance(drive), _compliance(contacts[1])
 
 
-def _flexibility(stiffness: float | None) -> float:
+def _compliance(stiffness: float | None) -> float:
     """Return the inverse of a stiffness; zero for a rigid spring (None)."""
     return 0.0 if stiffness is None else 1.0 / stiffness
 
 
 def softened_rod(
     beam: ReducedBeam,
-    flexibility: tuple[float, float, float],
+    compliances: tuple[float, float, float],
     upper_pieces: tuple[Array, Array] | None,
 ) -> ReducedBeam:
     """Return a rod with springs in series along its axis, at both ends and between its parts.
 
-    The springs change the axial displacements due to a stretch, and thus the mass matrix.
-    With a soft drive the lower part moves with end A, and the upper part with end B.
+    The springs reduce the axial stiffness. They also change the axial displacements due to a
+    stretch, and thus the mass matrix: with a soft drive the lower part moves with end A, and the
+    upper part with end B.
 
     Args:
         beam: the rod.
-        flexibility: flexibility of the springs at A, between the parts, and at B, m/N.
+        compliances: compliances of the springs at A, between the parts, and at B, m/N.
         upper_pieces: lengths (N, s) of pieces of constant section, and the fraction (s,) of their
             mass that moves with the upper part; None for a rod that is not telescopic.
     """
-    if not any(flexibility):
+    if not any(compliances):
         return beam
-    places, signs = beam.places[BeamMotion.STRETCH]
+    positions, signs = beam.places[BeamMotion.STRETCH]
     mass = np.broadcast_to(beam.properties.mass, beam.lengths.shape)
-    element_starts, element_ends, drive_stretch = stretch_field(beam, flexibility)
-    jump = drive_stretch[..., None]
-    upper = np.zeros_like(element_ends)
+    element_starts, element_ends, drive_stretch = stretch_field(beam, compliances)
+    upper_shift = drive_stretch[..., None]
+    upper_fraction = np.zeros_like(element_ends)
     if upper_pieces is not None:
-        upper = upper + _fraction_of_elements(beam.lengths, *upper_pieces)
+        upper_fraction = upper_fraction + _fraction_of_elements(beam.lengths, *upper_pieces)
     basis = beam.motions[BeamMotion.STRETCH].basis
     M = np.array(beam.matrices.mass)
-    size = len(places)
+    size = len(positions)
     stretch = np.zeros((*M.shape[:-2], size, size))
-    for fraction, shift in ((1.0 - upper, 0.0), (upper, jump)):
+    for fraction, shift in ((1.0 - upper_fraction, 0.0), (upper_fraction, upper_shift)):
         shapes = []
         for displacement, rows in (
             (element_starts, basis[..., :-1, 2:]),
@@ -87,12 +92,12 @@ def softened_rod(
         weight = (fraction * mass * beam.lengths / 6.0)[..., None]
         for i, j, factor in ((0, 0, 2.0), (1, 1, 2.0), (0, 1, 1.0), (1, 0, 1.0)):
             stretch += factor * np.swapaxes(weight * shapes[i], -1, -2) @ shapes[j]
-    M[..., places[:, None], places] = stretch * np.outer(signs, signs)
+    M[..., positions[:, None], positions] = stretch * np.outer(signs, signs)
     axial = np.broadcast_to(beam.properties.axial, beam.lengths.shape)
-    rod_flexibility = (beam.lengths / axial).sum(axis=-1)
-    stiffness_factor = rod_flexibility / (rod_flexibility + sum(flexibility))
+    rod_compliance = (beam.lengths / axial).sum(axis=-1)
+    stiffness_factor = rod_compliance / (rod_compliance + sum(compliances))
     K = np.array(beam.matrices.stiffness)
-    K[..., places[:2, None], places[:2]] *= stiffness_factor[..., None, None]
+    K[..., positions[:2, None], positions[:2]] *= stiffness_factor[..., None, None]
     matrices = Matrices(stiffness=K, mass=M, geometric=beam.matrices.geometric)
     return replace(beam, matrices=matrices)
 

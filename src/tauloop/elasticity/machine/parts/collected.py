@@ -41,7 +41,8 @@ class StructureParts:
 
     def __init__(self, model: Model, q: Array, options: StructureOptions) -> None:
         """Compute the poses of all bodies at coordinates (N, n_q)."""
-        self.model, self.options = model, options
+        self.model = model
+        self.options = options
         self.mechanism: Mechanism = model.mechanism
         self.constants = machine_constants(model)
         self.geometry: MachineGeometry = self.constants.shape.at(q)

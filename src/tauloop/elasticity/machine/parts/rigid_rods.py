@@ -43,12 +43,12 @@ def add_rotor_mass(
     zero = np.zeros((6, 6))
     matrices = Matrices(stiffness=zero, mass=M, geometric=zero)
     _add_two_point(parts, f"{name}.rotor", start, end, matrices)
-    points = (start[1], end[1])
+    ends = (start[1], end[1])
     no_mass = PartMass(masses=np.zeros(0), distances=np.zeros(0))
     parts.telescopes[f"{name}.rotor"] = RodRotor(
         bodies=(start[0], end[0]),
-        points=points,
-        axes=beam_axes(*points, transverse_direction(points[1] - points[0])),
+        ends=ends,
+        axes=beam_axes(*ends, transverse_direction(ends[1] - ends[0])),
         lower=no_mass,
         upper=no_mass.with_point(inertia),
     )
@@ -128,11 +128,11 @@ def add_rigid_mass(
     upper_moments = no_moments if rod.upper is None else _line_moments(parts, rod.upper)
     parts.telescopes[f"{rod.name}.mass"] = TelescopicRod(
         bodies=(start[0], end[0]),
-        points=(start[1], end[1]),
+        ends=(start[1], end[1]),
         axes=beam_axes(start[1], end[1], transverse_direction(end[1] - start[1])),
         lower=equivalent_mass(*lower_moments),
         upper=equivalent_mass(*upper_moments),
-        shares=axial_fractions,
+        axial_fractions=axial_fractions,
     )
 
 

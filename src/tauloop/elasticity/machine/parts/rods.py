@@ -13,10 +13,10 @@ from tauloop.elasticity.frame.reduction import BALL
 from tauloop.elasticity.frame.structure import Attachment, RigidLink, beam_axes, beam_element
 from tauloop.elasticity.machine.beams import NumericBeam
 from tauloop.elasticity.machine.parts.axial_springs import (
-    flexibilities,
     in_series,
-    rigid_shares,
+    rigid_fractions,
     softened_rod,
+    spring_compliances,
 )
 from tauloop.elasticity.machine.parts.collected import (
     StructureParts,
@@ -103,9 +103,10 @@ def add_rod(
     law = ElasticLaw(item=rod.name, beams=beams, springs=_non_rigid(drive, *rod.contact))
     if rod.lower_beam is None:
         stiffness = in_series([spring, *contacts])
-        add_rigid_mass(parts, rod, start, end, rigid_shares(contacts, spring))
+        add_rigid_mass(parts, rod, start, end, rigid_fractions(contacts, spring))
         if stiffness is None:
-            points, bodies = (start[1], end[1]), (start[0], end[0])
+            points = (start[1], end[1])
+            bodies = (start[0], end[0])
             parts.links.append(RigidLink(name=f"{rod.name}.length", bodies=bodies, points=points))
         else:
             add_axial_spring(parts, rod, start, end, stiffness)
@@ -155,7 +156,8 @@ def _add_elastic_rod(
     numbers = parts.numeric_beam(
         rod.name, lower, _rod_mass(parts, rod.name, rod.lower, lower, spread)
     )
-    lengths, fittings = numbers.lengths, numbers.fittings
+    lengths = numbers.lengths
+    fittings = numbers.fittings
     upper_pieces = None
     part_masses: tuple[PartMass, ...] = ()
     if rod.upper_beam is not None:
@@ -174,8 +176,8 @@ def _add_elastic_rod(
         what = "the part at end B has no section"
         raise InputError.of(f"rods.{rod.name}", what, "give `upper` a section, as for `lower`")
     beam_without_springs = parts.reduced_beam(numbers, lengths, (BALL, BALL))
-    flexibility = flexibilities(contacts, drive)
-    reduced_rod = softened_rod(beam_without_springs, flexibility, upper_pieces)
+    compliances = spring_compliances(contacts, drive)
+    reduced_rod = softened_rod(beam_without_springs, compliances, upper_pieces)
     z_direction = _section_z_direction(parts, rod, start[1], end[1])
     axes = beam_axes(start[1], end[1], z_direction)
     element = beam_element(rod.name, reduced_rod, start, end, axes)
@@ -186,12 +188,12 @@ def _add_elastic_rod(
     if part_masses:
         parts.telescopes[rod.name] = TelescopicRod(
             bodies=(start[0], end[0]),
-            points=(start[1], end[1]),
+            ends=(start[1], end[1]),
             axes=axes,
             lower=part_masses[0],
             upper=part_masses[1],
             beam=reduced_rod,
-            flexibility=flexibility,
+            compliances=compliances,
         )
 
 

@@ -12,10 +12,10 @@ A frame is named by a link or a joint; in Pinocchio, the frame of a joint is at 
 same keys close loops in Tauloop's own side file, where ``type`` may also be a kind of joint about
 or along z of both frames.
 
-A joint of another kind has the frame of the URDF's joint, whose axis, limits and losses have no
-effect; FIXED holds it at zero. Gepetto's loader replaces joints in the same manner before it closes
-the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which supports
-UJOINT_XY, YZ and ZX; files there also contain UJOINT_ZY).
+A joint of another kind has the frame of the URDF's joint, whose axis, limits, damping and friction
+have no effect; FIXED holds it at zero. Gepetto's loader replaces joints in the same manner before
+it closes the loops (`completeRobotLoader` of Gepetto/example-parallel-robots at 0d63a70, which
+supports UJOINT_XY, YZ and ZX; files there also contain UJOINT_ZY).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from typing import cast
 
 from tauloop.common.counts import counted
 from tauloop.formats.urdf.parts import LinkFrame, UrdfJoint, UrdfLoop, UrdfTree, identifier
-from tauloop.formats.writing.side_grammar import LOOP_SIDE
+from tauloop.formats.writing.side_grammar import GEPETTO_FILE
 from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.model import AxisName
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Names of a universal joint: its axes, the parent's first; CARDAN is the older name.
+#: Names of universal joints, with the axes on the parent and on the child; CARDAN is an older name.
 _UNIVERSAL_JOINT_TYPE = re.compile(r"UJOINT_([XYZ])([XYZ])|CARDAN")
-#: Joints by which two frames coincide: a ball joint, or a weld.
+#: Kinds of joints for the types of closures: only the origins coincide, or also the axes.
 _COINCIDENCE_KINDS = {"3d": "spherical", "6d": "fixed"}
 _CLOSURE_KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "planar", "fixed")
 
@@ -45,7 +45,7 @@ def is_loop_side(node: yaml_nodes.Node) -> bool:
     return (
         isinstance(node, yaml_nodes.Mapping)
         and node.get("format") is None
-        and any(node.get(key.name) for key in LOOP_SIDE.fields)
+        and any(node.get(key.name) for key in GEPETTO_FILE.fields)
     )
 
 
@@ -56,7 +56,8 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
         root: top level of the file, which may have the keys `CLOSURES`.
         tree: the URDF with the links and joints of the frames.
     """
-    loops_cursor, types = root.get("closed_loop"), root.get("type")
+    loops_cursor = root.get("closed_loop")
+    types = root.get("type")
     if loops_cursor is None:
         if types is not None:
             types.problem("has no `closed_loop`", "add the pairs of frames")
@@ -92,7 +93,8 @@ def read_closures(root: Cursor, tree: UrdfTree) -> tuple[UrdfLoop, ...]:
 
 def with_joint_types(root: Cursor, tree: UrdfTree) -> UrdfTree:
     """Return the tree with joints of other kinds from ``joint_name`` and ``joint_type``."""
-    names, types = _items(root, "joint_name"), _items(root, "joint_type")
+    names = _items(root, "joint_name")
+    types = _items(root, "joint_type")
     if len(names) != len(types):
         joint_names = counted(len(names), "joint name")
         what = f"the numbers differ: {joint_names}, {counted(len(types), 'joint type')}"
@@ -183,6 +185,7 @@ def _frame(name: str, tree: UrdfTree, cursor: Cursor) -> LinkFrame | None:
 
 
 def _kind(cursor: Cursor) -> str:
+    """Return the kind of joint that closes a loop; "" after a problem."""
     text = cursor.text or ""
     kind = _COINCIDENCE_KINDS.get(text.lower(), text)
     if text and kind not in _CLOSURE_KINDS:

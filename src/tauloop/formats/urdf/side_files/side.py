@@ -66,7 +66,7 @@ from tauloop.formats.urdf.side_files.loop_side import (
     read_motors,
     with_joint_types,
 )
-from tauloop.formats.writing.side_grammar import LOOP_SIDE, side_shape, without_provenance
+from tauloop.formats.writing.side_grammar import GEPETTO_FILE, side_shape, without_provenance
 from tauloop.mechanism.description import yaml_nodes
 from tauloop.mechanism.description.cursor import Collector, Cursor
 from tauloop.mechanism.description.placements import Placements, constant_turns
@@ -102,12 +102,24 @@ _INDEPENDENT_IF_ZERO = ("friction", "drive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """Contents of a side file; `actuators`, `motors`, `tool` and `independent` are None if absent.
+    """Contents of a side file.
 
-    `tree` is the URDF with the joint kinds of the side file. `motors` are joints with a motor of
-    ratio 1, if the file only lists such joints. `convention` is the program whose default gravity
-    applies if the file specifies none; empty for Tauloop's side files. See `Mechanism` for
-    `omitted_forces` and `unknown_elements`.
+    Attributes:
+        tree: the URDF with the joint kinds of the side file.
+        gravity: acceleration of gravity, m/s^2; None if absent.
+        tool: frame of the tool; None if absent.
+        independent: names of the independent velocities; None if absent.
+        payload: rated payload, kg.
+        joints: properties of joints that URDF lacks, by name.
+        couplings, losses: couplings and friction between joints.
+        actuators: the actuators; None if absent.
+        parameters: independent parameters of the values above.
+        loops: loops that the file closes.
+        motors: joints with a motor of ratio 1, if the file only lists such joints; None if absent.
+        convention: program whose default gravity applies if the file specifies none; "" for
+            Tauloop's side files.
+        notes: notes for the user.
+        omitted_forces, unknown_elements: see `Mechanism`.
     """
 
     tree: UrdfTree
@@ -142,11 +154,13 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
         DescriptionError: all problems, each with key path and line.
     """
     path = Path(path)
-    node, name = parse_nodes(read_text(path), str(path)), str(path)
+    node = parse_nodes(read_text(path), str(path))
+    name = str(path)
     if is_loop_side(node):
-        root = document(node, name, LOOP_SIDE)
+        root = document(node, name, GEPETTO_FILE)
         tree = with_joint_types(root, tree)
-        loops, motors = read_closures(root, tree), read_motors(root, tree)
+        loops = read_closures(root, tree)
+        motors = read_motors(root, tree)
         side = Side(tree=tree, loops=loops, motors=motors, convention="Pinocchio")
     else:
         grammar = side_shape(tree)
@@ -167,10 +181,12 @@ def read_side(path: str | Path, tree: UrdfTree) -> Side:
 
 
 class _SideReader:
-    """Reader of the sections of a side file; each is read once."""
+    """Reader of the sections of a side file; each section is read once."""
 
     def __init__(self, root: Cursor, values: ValueReader, tree: UrdfTree) -> None:
-        self._root, self._values, self._tree = root, values, tree
+        self._root = root
+        self._values = values
+        self._tree = tree
         self._placements = Placements(values, Names())
         self._joints = {joint.name: joint for joint in tree.joints}
         self._coordinates = Coordinates()
@@ -230,7 +246,10 @@ class _SideReader:
         return [(name, cursor) for name, cursor in cursors if cursor is not None]
 
     def _named(self, section: str) -> list[tuple[str, Cursor]]:
-        """Return the new elements of a section; independent parameters are named after them."""
+        """Return the elements that a section defines, by name.
+
+        Independent parameters are named after these elements.
+        """
         entries = self._root.entries_of(section)
         for name, cursor in entries:
             if identifier(name) != name:
@@ -278,7 +297,8 @@ class _SideReader:
         extras = {}
         cursors = dict(self._fields("joints"))
         for name in dict.fromkeys((*offsets, *cursors)):
-            cursor, offset = cursors.get(name), offsets.get(name, ZERO)
+            cursor = cursors.get(name)
+            offset = offsets.get(name, ZERO)
             is_angular = self._joints[name].kind == "revolute"
             extras[name] = JointExtra(
                 offset=offset,
@@ -351,7 +371,7 @@ class _SideReader:
 
 
 def _renamed(cursor: Cursor) -> Cursor:
-    """Return an actuator's cursor after replacing its joint's URDF name by the mechanism's."""
+    """Return an actuator's cursor with the mechanism's name of its joint instead of URDF's name."""
     on = cursor.word("on")
     if not on or not isinstance(cursor.node, yaml_nodes.Mapping) or identifier(on) == on:
         return cursor

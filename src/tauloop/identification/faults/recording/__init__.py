@@ -1,1 +1,1 @@
-"""Faults of the recording: channels without information, samples that jump, uneven or wrong times."""
+"""Faults of the recording: dead channels, jumps of samples, nonuniform or wrong times."""

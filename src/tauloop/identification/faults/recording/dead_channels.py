@@ -14,7 +14,8 @@ from tauloop.logs.log import Log, by_channel
 #: Two channels are copies, up to a factor and an offset, if they differ by at most this fraction of
 #: their largest value.
 COPY_TOLERANCE = 1e-9
-#: Number of samples, spread over a log, that show most channels not to be copies.
+#: Number of samples, spread over a log, that are compared first; most channels that are not copies
+#: already differ there.
 COMPARED_SAMPLES = 1000
 #: Two channels of a symmetric motion are equal or opposite within this fraction of their range
 #: (RMS).
@@ -55,7 +56,7 @@ def copied(log: Log, names: Sequence[str]) -> tuple[Problem, ...]:
     """Return a problem for each channel that is a copy of another, up to a factor and an offset.
 
     Two positions, or two forces, may be equal in a symmetric motion. The other quantity is then
-    nearly equal as well, and they are not reported.
+    nearly equal as well, and the channels are not reported.
 
     Args:
         log: the log as measured, before any filter.
@@ -88,7 +89,7 @@ def _copy_problem(name: str, original: str) -> Problem:
 
 
 def _is_copy(first: np.ndarray, second: np.ndarray) -> bool:
-    """Return whether one is the other times a factor plus an offset, and neither is constant."""
+    """Return whether one signal is a multiple of the other plus an offset; False if constant."""
     if _differ_in_some_samples(first, second):
         return False
     x = first - first.mean()

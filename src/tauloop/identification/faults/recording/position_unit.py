@@ -1,4 +1,4 @@
-"""Detection of positions with a wrong unit: the loops only close if the unit is another one."""
+"""Detection of positions with a wrong unit: the loops close only in another unit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tauloop.logs import samples
 from tauloop.logs.log import Log
 from tauloop.model import Model
 
-#: For each declared unit, the units in which positions may actually be, with the size of each in
-#: the declared unit.
+#: For each declared unit, the units in which the positions may actually be measured, each with its
+#: value in the declared unit.
 POSSIBLE_UNITS: Mapping[str, Mapping[str, float]] = {
     "rad": {"deg": np.pi / 180.0, "rev": 2.0 * np.pi, "mrad": 1e-3},
     "m": {"mm": 1e-3, "um": 1e-6},
@@ -23,8 +23,8 @@ CHECKED_SAMPLES = 50
 
 
 @contextmanager
-def naming_units(model: Model, logs: Sequence[Log]) -> Iterator[None]:
-    """Add the problems of `wrong_units` to the error of a motion that is out of reach.
+def with_unit_problems(model: Model, logs: Sequence[Log]) -> Iterator[None]:
+    """Add problems of wrong units (`wrong_units`) to an error of the block, a motion out of reach.
 
     Args:
         model: the machine.
@@ -49,7 +49,7 @@ def naming_units(model: Model, logs: Sequence[Log]) -> Iterator[None]:
 
 
 def wrong_units(model: Model, position: np.ndarray) -> tuple[Problem, ...]:
-    """Return a problem for positions if the loops only close with a unit that is not declared.
+    """Return a problem if the loops close only when positions have another unit than declared.
 
     Args:
         model: the machine.
@@ -59,14 +59,15 @@ def wrong_units(model: Model, position: np.ndarray) -> tuple[Problem, ...]:
         return ()
     port = model.actuators.ports.position
     for unit, possible_units in POSSIBLE_UNITS.items():
-        same_unit = [k for k, name in enumerate(port.units) if name == unit]
-        groups = [same_unit] if len(same_unit) > 1 else []
-        groups += [[k] for k in same_unit]
+        with_this_unit = [k for k, name in enumerate(port.units) if name == unit]
+        groups = [[k] for k in with_this_unit]
+        if len(with_this_unit) > 1:
+            groups.insert(0, with_this_unit)
         for group in groups:
             for actual, factor in possible_units.items():
-                changed = position.copy()
-                changed[:, group] *= factor
-                if _closes(model, changed):
+                converted = position.copy()
+                converted[:, group] *= factor
+                if _closes(model, converted):
                     names = [port.columns[k] for k in group]
                     return (_problem(names, unit, actual, position[:, group]),)
     return ()
@@ -87,8 +88,9 @@ def _problem(names: Sequence[str], unit: str, actual: str, position: np.ndarray)
     where = " and ".join(f"position.{name}" for name in names)
     verb = "seem" if len(names) > 1 else "seems"
     what = (
-        f"{verb} to be in {actual}, but the log states {unit}: the loops do not close at "
-        f"{position.min():.4g} to {position.max():.4g} {unit}, and close at these numbers in {actual}"
+        f"{verb} to be in {actual}, but the log states {unit}: with positions of "
+        f"{position.min():.4g} to {position.max():.4g} {unit} the loops do not close, but they close "
+        f"if these numbers are in {actual}"
     )
     column = f"position.{names[0]} [{actual}]"
     return Problem(where, what, f"correct the unit of the columns: '{column}'")

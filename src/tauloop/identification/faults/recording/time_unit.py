@@ -14,8 +14,9 @@ from tauloop.model import Model
 MAX_TESTED_SAMPLES = 200
 #: Units of time stamps that may be declared as seconds by mistake, by their size in seconds.
 POSSIBLE_TIME_UNITS = {1e-3: "ms", 1e-6: "us"}
-#: Inertial forces indicate another unit if they agree with the square of its size up to this
-#: factor. Errors of machine files are smaller than this factor, and units differ by far more.
+#: Inertial forces indicate another unit of time if their ratio to the machine file agrees with the
+#: inverse square of the unit's size up to this factor. Errors of machine files are smaller than
+#: this factor, and units differ by far more.
 MAX_INERTIA_FACTOR = 5.0
 #: The residual with the declared unit must be larger by at least this factor.
 MIN_RESIDUAL_RATIO = 1.4
@@ -28,9 +29,9 @@ def wrong_time_unit(
 ) -> tuple[Problem, ...]:
     """Return a problem if inertial forces agree with the machine file only in another unit of time.
 
-    Forces are fitted by g G + x A + friction. G are the forces at rest according to the machine
-    file, and A the additional forces of the motion with the inertias in the file. The coefficients
-    g and x and the friction are fitted, and every output is weighted by its own force. If times are
+    Forces are fitted by g G + x A + friction, where G are the forces at rest and A the additional
+    forces of the motion, both according to the machine file. The coefficients g and x and the
+    friction are fitted, and every output is weighted by the inverse of its force. If times are
     declared in seconds, but their unit is s seconds, then x / g = 1 / s^2. Without forces at rest,
     x = 1 / s^2.
 
@@ -48,8 +49,8 @@ def wrong_time_unit(
         return ()
     mixing, rows = measured_outputs(model, log, output)
     count = len(log.forces)
-    spread = np.linspace(0, count - 1, min(MAX_TESTED_SAMPLES, count))
-    tested = np.unique(spread.round().astype(int))
+    sample_indices = np.linspace(0, count - 1, min(MAX_TESTED_SAMPLES, count))
+    tested = np.unique(sample_indices.round().astype(int))
     forces = log.forces[tested] @ mixing
     position = log.position[tested]
     velocity = log.velocity[tested]
@@ -78,11 +79,13 @@ def wrong_time_unit(
         return ()
     has_rest_force = bool(np.any(rest_force))
     friction = weighted(in_motion[:, :, is_free])
-    known = weighted(np.stack([rest_force, motion_force], axis=2))
-    known = known[:, np.linalg.norm(known, axis=0) > 0.0]
+    file_forces = weighted(np.stack([rest_force, motion_force], axis=2))
+    file_forces = file_forces[:, np.linalg.norm(file_forces, axis=0) > 0.0]
     measured = weighted(forces[:, :, None])[:, 0]
-    _, stated_residual = _least_squares(np.hstack([known.sum(axis=1)[:, None], friction]), measured)
-    factors, residual = _least_squares(np.hstack([known, friction]), measured)
+    _, stated_residual = _least_squares(
+        np.hstack([file_forces.sum(axis=1)[:, None], friction]), measured
+    )
+    factors, residual = _least_squares(np.hstack([file_forces, friction]), measured)
     ratio = factors[1] / factors[0] if has_rest_force else factors[0]
     unit = _unit_of_ratio(ratio)
     if unit is None:

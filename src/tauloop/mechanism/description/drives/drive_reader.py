@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tauloop.mechanism.description.cursor import Cursor
-from tauloop.mechanism.description.sections.joints import read_law
+from tauloop.mechanism.description.sections.joints import read_friction_law
 from tauloop.mechanism.description.values import ValueReader
 from tauloop.mechanism.drive_line import (
     Compliance,
@@ -142,11 +142,11 @@ class DriveReader:
         friction_cursor, lugre_cursor = cursor.get("friction"), cursor.get("lugre")
         if friction_cursor is not None and lugre_cursor is not None:
             cursor.problem("both `friction` and `lugre` are given", "keep one of them", "lugre")
-        friction: LineFriction | LuGre | None = read_law(
+        friction: LineFriction | LuGre | None = read_friction_law(
             LineFriction, friction_cursor, self._values, is_angular
         )
         if lugre_cursor is not None:
-            friction = read_law(LuGre, lugre_cursor, self._values, is_angular)
+            friction = read_friction_law(LuGre, lugre_cursor, self._values, is_angular)
         return LineInertia(name=name, turns=is_angular, value=value, friction=friction)
 
     def _connection(self, name: str, cursor: Cursor) -> Connection:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:  # few machines have elastic data
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
     """Return the inertia of a body or of a full link; None after adding a problem."""
     mass = values.expression(_unchecked(cursor, "mass"))
-    center, first_moment = cursor.get("center"), cursor.get("first_moment")
+    center = cursor.get("center")
+    first_moment = cursor.get("first_moment")
     is_about_origin = cursor.word("about") == "origin"
     if center is not None and first_moment is not None:
         cursor.problem(
@@ -156,7 +157,8 @@ def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
                 "give `mass`, `center` (a distance) and `inertia`",
                 key,
             )
-    center, moment = cursor.get("center"), cursor.get("inertia")
+    center = cursor.get("center")
+    moment = cursor.get("inertia")
     if center is None:
         cursor.problem(
             "the mass center of a slender link is missing",
@@ -202,7 +204,8 @@ def read_rod(
     drum = _read_drum(cursor, values)
     if start is not None and end is not None and start.body == end.body:
         cursor.problem(f"both ends are on {start.body}", "join two different bodies", "to")
-    is_telescopic, model = cursor.has("telescopic"), cursor.word("model")
+    is_telescopic = cursor.has("telescopic")
+    model = cursor.word("model")
     if is_telescopic and cursor.has("length"):
         cursor.problem("the rod has both `length` and `telescopic`", "keep one of them", "length")
     elif not is_telescopic and not cursor.has("length"):

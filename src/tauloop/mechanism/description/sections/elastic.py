@@ -458,9 +458,11 @@ class ElasticReader:
             telescope: length coordinate of a telescopic rod; None for a fixed rod.
             parts: inertias of both parts as stated in the file.
         """
-        model, is_telescopic = cursor.word("model"), cursor.has("telescopic")
+        model = cursor.word("model")
+        is_telescopic = cursor.has("telescopic")
         links = {key: cursor.get(key) for key in ("link", "lower", "upper")}
-        for part_cursor in (cursor,) if is_telescopic else links.values():
+        part_cursors = [cursor] if is_telescopic else [*links.values()]
+        for part_cursor in part_cursors:
             if part_cursor is not None:
                 self._reject_misplaced_keys(part_cursor, is_telescopic)
         masses = [None if part is None else part.mass for part in parts]
@@ -519,7 +521,8 @@ class ElasticReader:
         lower, upper = beams
         if telescope is None or lower is None or upper is None:
             return
-        freedom, longest = telescope.freedom, telescope.reference
+        freedom = telescope.freedom
+        longest = telescope.reference
         if freedom.limit == "stop" and math.isfinite(freedom.upper):
             longest = freedom.upper
         lengths = [self.values.nominal(beam.length) for beam in (lower, upper)]
@@ -662,6 +665,7 @@ class ElasticReader:
         return self._compliance_matrix(entry, free, is_stiffness=keys[0] == "stiffness")
 
     def _compliance_by_direction(self, cursor: Cursor, free: str, key: str) -> Compliance | None:
+        """Return the compliance of a joint from values by direction; None after a problem."""
         stiffnesses: dict[str, Expression] = {}
         present = [name for name in DIRECTIONS if cursor.has(name)]
         if not present:

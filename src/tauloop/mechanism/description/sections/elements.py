@@ -1,4 +1,4 @@
-"""Actuators, gears, losses and the platform of a machine file."""
+"""Readers of actuators, couplings, friction between coordinates, and the platform."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ else:
 
 @dataclass(slots=True)
 class Coordinates:
-    """Degrees of freedom by full name, and whether each is a rotation and has a coordinate."""
+    """All degrees of freedom of a machine, for references by name.
+
+    Each degree of freedom is a rotation or a translation, and has a scalar coordinate unless it is
+    an angular velocity of a ball joint.
+    """
 
     _angular: dict[str, bool] = field(default_factory=dict)
     _vectorial: set[str] = field(default_factory=set)
@@ -123,7 +127,8 @@ def read_actuator(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Actuator | None:
     """Return an actuator; None after adding a problem."""
-    on_cursor, drives_cursor = cursor.get("on"), cursor.get("drives")
+    on_cursor = cursor.get("on")
+    drives_cursor = cursor.get("drives")
     if on_cursor is not None and drives_cursor is not None:
         cursor.problem("the actuator has both `on` and `drives`", "keep one of them", "drives")
     elif not cursor.has_any(("on", "drives")):
@@ -223,8 +228,8 @@ def read_coupling(
 
 
 def _terms_at(cursor: Cursor, key: str) -> list[tuple[str, Cursor, Cursor | None]]:
-    """Return the terms of a sum: coordinate as written, its cursor and its ratio's cursor."""
-    return [(word, place, place) for word, place in cursor.entries_of(key)]
+    """Return the terms of a sum: coordinate as written, its cursor, and the cursor of its ratio."""
+    return [(word, term_cursor, term_cursor) for word, term_cursor in cursor.entries_of(key)]
 
 
 def read_terms(
@@ -378,7 +383,8 @@ def read_loss(
     actuators: Mapping[str, Actuator | None],
 ) -> CombinedFriction | None:
     """Return the friction of a sum of coordinates or motors; None after adding a problem."""
-    of, motors = cursor.get("of"), cursor.get("motors")
+    of = cursor.get("of")
+    motors = cursor.get("motors")
     if (of is None) == (motors is None):
         what = "has both `of` and `motors`" if of is not None else "names no coordinate or motor"
         cursor.problem(f"the loss {what}", "give `of` (coordinates) or `motors`", "of")
@@ -409,7 +415,8 @@ def _terms_of_motors(
         if motor is None:
             note_unknown(ratio_cursor, word, "actuator", actuators)
             continue
-        actuator, ratio = actuators[motor], values.quantity(ratio_cursor)
+        actuator = actuators[motor]
+        ratio = values.quantity(ratio_cursor)
         if actuator is None or ratio is None:
             continue
         is_angular = is_angular_product(bool(actuator.turns), ratio.dimension)

@@ -1,4 +1,8 @@
-"""Readers of joints: axes, start values, and losses, springs and limits of their coordinates."""
+"""Readers of joints: axes, reference values, and friction, springs and limits of coordinates.
+
+The values of a joint's coordinates in the reference pose (key `reference`) are also called start
+values in messages, because the closing of the loops starts from them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ from tauloop.mechanism.model import (
 )
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Keys of the start value of each kind of joint with several degrees of freedom.
+#: Keys of the reference values of each kind of joint with several degrees of freedom.
 REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "cylindrical": ("angle", "slide"),
     "universal": ("first", "second"),
@@ -44,7 +48,7 @@ REFERENCE_KEYS: dict[str, tuple[str, ...]] = {
     "translational": ("at",),
     "free": ("at", "turn"),
 }
-#: Keys of a start value that are scalar coordinates.
+#: Keys of reference values that are scalar coordinates.
 SCALARS = ("first", "second", "angle", "slide", "x", "y", "z")
 #: Two axes count as perpendicular if the cosine of their angle is at most this. Directions in files
 #: have about six digits.
@@ -69,12 +73,12 @@ def read_joint(
     freedoms = _read_freedoms(cursor, kind_name, values, reference)
     if parent is None or child is None or axes is None or reference is None:
         return None
-    letters, turns = axes
+    letters, rotations = axes
     return Joint(
         name=name,
         kind=kind_name,
-        parent=with_turns(parent, turns),
-        child=with_turns(child, turns),
+        parent=with_turns(parent, rotations),
+        child=with_turns(child, rotations),
         axes=letters,
         reference=reference,
         freedoms=freedoms,
@@ -85,36 +89,37 @@ def read_joint(
 def _read_axes(
     cursor: Cursor, kind: str, values: ValueReader
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Return the letters of a joint's axes, and the constant rotation that aligns its frames.
+    """Return a joint's axes as coordinate axes of rotated frames; None after adding a problem.
 
-    After this rotation of both frames, the axes are the coordinate axes with these letters.
+    Returns:
+        The coordinate axes (x, y or z) along which the joint's axes lie after a constant rotation
+        of both frames, and this rotation.
     """
-    number = JOINT_KINDS[kind].axes
-    key, other_key = ("axes", "axis") if number == 2 else ("axis", "axes")
-    for unexpected_key in (other_key, key) if number == 0 else (other_key,):
+    n_axes = JOINT_KINDS[kind].axes
+    key, other_key = ("axes", "axis") if n_axes == 2 else ("axis", "axes")
+    unexpected_keys = [other_key]
+    if n_axes == 0:
+        unexpected_keys.append(key)
+    for unexpected_key in unexpected_keys:
         if cursor.has(unexpected_key):
-            remedy = f"use {key}" if number else "remove the key"
+            remedy = f"use {key}" if n_axes else "remove the key"
             cursor.problem(f"a {kind} joint has no {unexpected_key}", remedy, unexpected_key)
-    if number == 0:
+    if n_axes == 0:
         return (), ()
     axes_cursor = cursor.get(key)
     if axes_cursor is None:
         if not cursor.has(key):
-            example = "axes: [x, y]" if number == 2 else "axis: z"
-            cursor.problem(
-                f"a {kind} joint needs {'two axes' if number == 2 else 'an axis'}",
-                f"add {example}",
-                key,
-            )
+            needed = "two axes" if n_axes == 2 else "an axis"
+            example = "axes: [x, y]" if n_axes == 2 else "axis: z"
+            cursor.problem(f"a {kind} joint needs {needed}", f"add {example}", key)
         return None
-    directions = [
-        _direction(item, values) for item in (axes_cursor.items() if number == 2 else [axes_cursor])
-    ]
-    if number == 1:
+    axis_cursors = axes_cursor.items() if n_axes == 2 else [axes_cursor]
+    directions = [_direction(item, values) for item in axis_cursors]
+    if n_axes == 1:
         if directions[0] is None:
             return None
-        letter, turns = turns_to_axis(directions[0])
-        return (letter,), turns
+        letter, rotations = turns_to_axis(directions[0])
+        return (letter,), rotations
     if len(directions) != 2 or directions[0] is None or directions[1] is None:
         return None
     return _universal_axes(axes_cursor, directions[0], directions[1])
@@ -159,7 +164,8 @@ def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
     length = math.hypot(*components)
     if not 0.0 < length < math.inf:
         cursor.problem(
-            "the direction is the zero vector", "write three numbers that are not all zero"
+            "the direction is zero or not finite",
+            "write three finite numbers that are not all zero",
         )
         return None
     return triple(component / length for component in components)
@@ -168,9 +174,10 @@ def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 def read_reference(
     cursor: Cursor | None, kind: str, values: ValueReader
 ) -> tuple[float, ...] | None:
-    """Return the start values of the coordinates of a joint (m, rad, quaternion w x y z).
+    """Return the reference values of a joint's coordinates (m, rad, quaternion w x y z).
 
-    Coordinates without a start value have their neutral value.
+    Coordinates without a value in the file have the neutral value: zero, or the identity rotation.
+    The result is None after adding a problem.
     """
     coordinates = JOINT_KINDS[kind].coordinates
     if cursor is None:
@@ -201,11 +208,13 @@ def read_reference(
 
 
 def _start_values(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
+    """Return the reference values of a joint with a mapping of values; None after a problem."""
     coordinates = JOINT_KINDS[kind].coordinates
-    at_cursor, turn_cursor = cursor.get("at"), cursor.get("turn")
-    position = (
-        [values.number(item) for item in at_cursor.items()] if at_cursor is not None else [0.0] * 3
-    )
+    at_cursor = cursor.get("at")
+    turn_cursor = cursor.get("turn")
+    position: list[float | None] = [0.0, 0.0, 0.0]
+    if at_cursor is not None:
+        position = [values.number(item) for item in at_cursor.items()]
     rotations = constant_turns(turn_cursor, values)
     if rotations is None or len(position) != 3 or None in position:
         return None
@@ -231,15 +240,15 @@ def _start_values(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float
     for key in SCALARS:
         if key in coordinates and (cursor.has(key) or key not in start_values):
             start_values[key] = values.number(cursor.get(key)) if cursor.has(key) else 0.0
-    columns = [start_values[name] for name in coordinates]
-    numbers = [number for number in columns if number is not None]
-    return tuple(numbers) if len(numbers) == len(columns) else None
+    ordered = [start_values[name] for name in coordinates]
+    numbers = [number for number in ordered if number is not None]
+    return tuple(numbers) if len(numbers) == len(ordered) else None
 
 
 def _read_freedoms(
     cursor: Cursor, kind_name: str, values: ValueReader, reference: tuple[float, ...] | None
 ) -> tuple[Freedom, ...]:
-    """Return one `Freedom` for each velocity of the joint."""
+    """Return the properties (`Freedom`) of each degree of freedom of the joint."""
     kind = JOINT_KINDS[kind_name]
     freedoms_cursor = cursor.get("freedoms")
     if kind.velocities == ("",):
@@ -266,18 +275,15 @@ def _read_freedoms(
     for name, freedom_cursor in entries.items():
         if name not in kind.velocities:
             note_unknown_freedom(freedom_cursor, name, kind_name)
-    return tuple(
-        read_freedom(
-            entries[name],
-            values,
-            kind.angular[i],
-            scalar_start(kind, name, reference),
-            _is_scalar(kind, name),
-        )
-        if name in entries
-        else Freedom()
-        for i, name in enumerate(kind.velocities)
-    )
+    freedoms = []
+    for name, is_angular in zip(kind.velocities, kind.angular, strict=True):
+        freedom = Freedom()
+        if name in entries:
+            start = scalar_start(kind, name, reference)
+            is_scalar = _is_scalar(kind, name)
+            freedom = read_freedom(entries[name], values, is_angular, start, is_scalar)
+        freedoms.append(freedom)
+    return tuple(freedoms)
 
 
 def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
@@ -290,12 +296,12 @@ def note_unknown_freedom(cursor: Cursor, name: str, kind: str) -> None:
 
 
 def _is_scalar(kind: JointKind, name: str) -> bool:
-    """Return whether a velocity has a scalar coordinate, unlike those of a ball joint."""
+    """Return whether a velocity is the rate of a scalar coordinate (not so in ball joints)."""
     return name in kind.coordinates
 
 
 def scalar_start(kind: JointKind, name: str, reference: tuple[float, ...] | None) -> float | None:
-    """Return the start value of the coordinate of a velocity; None if there is none."""
+    """Return the reference value of the coordinate of a velocity; None if there is none."""
     if not reference or not _is_scalar(kind, name):
         return None
     return reference[kind.coordinates.index(name)]
@@ -316,11 +322,11 @@ def read_freedom(
         cursor: a joint, freedom or telescope; they share these keys.
         values: reads the values.
         is_angular: whether the degree of freedom is a rotation.
-        start: start value of its coordinate.
+        start: reference value of its coordinate; None if unknown.
         is_scalar: whether it has a scalar coordinate, which limits and springs need.
     """
-    for key in () if is_scalar else ("limits", "spring"):
-        if cursor.has(key):
+    for key in ("limits", "spring"):
+        if cursor.has(key) and not is_scalar:
             cursor.problem(
                 f"an angular velocity has no coordinate, so it cannot have `{key}`",
                 "use a universal or revolute joint",
@@ -343,24 +349,21 @@ def with_limits(
     is_angular: bool,
     start: float | None,
 ) -> Freedom:
-    """Return a freedom with the limits at a cursor; unchanged if there are none.
+    """Return a degree of freedom with limits read from a cursor; unchanged if there are none.
 
-    A start value outside the limits is reported.
+    A reference value outside the limits is reported.
     """
     kind: LimitKind = "stop"
     if cursor is not None and isinstance(cursor.node, yaml_nodes.Mapping):
-        words = [word for word in LIMIT_KINDS if cursor.has(word)]
-        if len(words) != 1:
-            what = (
-                f"a range has exactly one kind, got {listing(words)}"
-                if words
-                else "the range is missing"
-            )
+        kinds = [name for name in LIMIT_KINDS if cursor.has(name)]
+        if len(kinds) != 1:
+            what = f"both are given: {listing(kinds)}" if kinds else "the range is missing"
             cursor.problem(
-                what, "write {drawing: [lower, upper]}, or [lower, upper] alone for stops"
+                what,
+                "write [lower, upper] for stops, or {drawing: [lower, upper]} for a plot range",
             )
             return freedom
-        kind = words[0]
+        kind = kinds[0]
         cursor = cursor.get(kind)
     ends = values.range(cursor, is_angular)
     if cursor is None or ends is None:
@@ -377,13 +380,16 @@ def with_limits(
 
 def read_friction(cursor: Cursor | None, values: ValueReader, is_angular: bool) -> Friction | None:
     """Return the friction of an element; None if there is none."""
-    return read_law(Friction, cursor, values, is_angular)
+    return read_friction_law(Friction, cursor, values, is_angular)
 
 
-def read_law(
+def read_friction_law(
     law: type[Element], cursor: Cursor | None, values: ValueReader, is_angular: bool
 ) -> Element | None:
-    """Return the friction of an element as an instance of a friction law; None if there is none."""
+    """Return the friction of an element as an instance of `law`; None if there is none.
+
+    Invalid combinations of terms are reported.
+    """
     if cursor is None:
         return None
     friction = values.element(law, cursor, is_angular)
@@ -435,12 +441,14 @@ def friction_problems(
         if key in terms and other not in terms:
             yield key, f"`{key}` is given without `{other}`", f"add `{other}`"
     for key, other, reason in _UPPER_BOUNDS:
-        smaller_term, larger_term = terms.get(key), terms.get(other)
+        smaller_term = terms.get(key)
+        larger_term = terms.get(other)
         if (
             smaller_term is not None
             and larger_term is not None
             and abs(nominal(smaller_term)) > nominal(larger_term)
         ):
-            smaller, larger = abs(nominal(smaller_term)), nominal(larger_term)
+            smaller = abs(nominal(smaller_term))
+            larger = nominal(larger_term)
             comparison = f"{key} is {smaller:g}, and {other} {larger:g} (SI)"
             yield key, f"{comparison}: {reason}", "correct one of the two"

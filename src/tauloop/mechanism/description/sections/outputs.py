@@ -76,9 +76,13 @@ class OutputReader:
             tool: frame of the platform's tool; expressions refer to it as ``tool`` unless another
                 element has this name. None if it is invalid.
         """
-        self._values, self._placements = values, placements
-        self._coordinates, self._rods, self._tool = coordinates, rods, tool
-        self._joints, self._actuators = joints, actuators
+        self._values = values
+        self._placements = placements
+        self._coordinates = coordinates
+        self._rods = rods
+        self._tool = tool
+        self._joints = joints
+        self._actuators = actuators
         self._cursors: dict[str, Cursor] = {}
         self._quantities: dict[str, Quantity | None] = {}
 
@@ -92,8 +96,8 @@ class OutputReader:
         trees = {name: self._syntax(cursor) for name, cursor in cursors.items()}
         graph: dict[str, list[str]] = {}
         for name, syntax in trees.items():
-            used = () if syntax is None else scalar_names(syntax)
-            outputs = (self._output_named(word, cursors[name]) for word in used)
+            used_names = () if syntax is None else scalar_names(syntax)
+            outputs = (self._output_named(word, cursors[name]) for word in used_names)
             graph[name] = [output for output in outputs if output is not None]
         for name in ordered(graph, self._report_cycle):
             if name not in self._quantities:
@@ -101,6 +105,7 @@ class OutputReader:
         return {name: self._output(name, cursor) for name, cursor in cursors.items()}
 
     def _report_cycle(self, cycle: list[str]) -> None:
+        """Add a problem for outputs that depend on each other."""
         self._cursors[cycle[0]].problem(
             f"the outputs depend on each other in a cycle: {chain(cycle)}",
             "give one of them an expression that does not use the others",
@@ -157,6 +162,7 @@ class OutputReader:
         )
 
     def _output_named(self, word: str, cursor: Cursor) -> str | None:
+        """Return the full name of an output; None if there is none with this name."""
         candidates = (cursor.prefix + word, word)
         return next((name for name in candidates if name in self._cursors), None)
 
@@ -188,10 +194,12 @@ class OutputReader:
         return self._coordinate(full_name)
 
     def _coordinate(self, name: str) -> Quantity:
+        """Return the quantity of a coordinate."""
         value = CoordinateValue(name, self._coordinates.is_angular(name))
         return Quantity(value, value.dimension)
 
     def _motor_named(self, word: str, cursor: Cursor) -> str | None:
+        """Return the full name of a motor; None if there is none with this name."""
         candidates = (cursor.prefix + word, word)
         return next((name for name in candidates if name in self._actuators), None)
 
@@ -231,7 +239,8 @@ class OutputReader:
 
     def _measured(self, call: Operation, cursor: Cursor) -> Quantity | None:
         """Return the quantity of a geometric function."""
-        function, arguments = call.name, call.arguments
+        function = call.name
+        arguments = call.arguments
         if function == "distance":
             points = [self._point(argument, cursor) for argument in arguments]
             if None in points:
@@ -336,7 +345,8 @@ class OutputReader:
         """Return the direction that an argument defines; None after adding a problem."""
         sign = 1.0
         while isinstance(syntax, Operation) and syntax.name == "neg":
-            syntax, sign = syntax.arguments[0], -sign
+            syntax = syntax.arguments[0]
+            sign = -sign
         if isinstance(syntax, Operation) and syntax.name in _FRAME_AXES:
             placement = self._frame(syntax.arguments[0], cursor)
             if placement is None:
@@ -357,6 +367,7 @@ class OutputReader:
 
 
 def _measured_quantity(measured: Measured) -> Quantity:
+    """Return a measured value with its dimension."""
     return Quantity(measured, measured.dimension)
 
 

@@ -46,10 +46,10 @@ class PinocchioEngine(Engine):
         p = np.empty((*shape, 3))
         J = np.empty((*shape, 6, model.nv))
         bias = np.empty((*shape, 6))
-        rest = np.zeros(model.nv)
+        zero_acceleration = np.zeros(model.nv)
         for i, (q_i, v_i) in enumerate(zip(self._q(q), self._v(v), strict=True)):
             pin.computeJointJacobians(model, data, q_i)
-            pin.forwardKinematics(model, data, q_i, v_i, rest)
+            pin.forwardKinematics(model, data, q_i, v_i, zero_acceleration)
             pin.updateFramePlacements(model, data)
             for k, frame in enumerate(self.frames):
                 R[i, k] = data.oMf[frame].rotation
@@ -60,9 +60,10 @@ class PinocchioEngine(Engine):
         return LinkMotion(rotation=R, position=p, jacobian=J[..., self.v_order], bias=bias)
 
     def tree_forces(self, q: Array, v: Array, a: Array) -> Array:
-        """Return the tree forces (N, n_v) from `rnea`."""
+        """Return the forces (N, n_v) of inverse dynamics of the tree, from `rnea`."""
         data = self.model.createData()
-        rnea, model = self.library.rnea, self.model
+        rnea = self.library.rnea
+        model = self.model
         states = zip(self._q(q), self._v(v), self._v(a), strict=True)
         return np.array([rnea(model, data, *state) for state in states])[:, self.v_order]
 
@@ -136,8 +137,9 @@ def pinocchio_engine(mechanism: Mechanism) -> PinocchioEngine:
 def _model(pin: Any, tree: RigidTree) -> tuple[Any, tuple[int, ...]]:
     """Return the model with links added depth first, and frame ids of the links `tree.anchored`.
 
-    `crba` assumes that the joints of a subtree have consecutive numbers and is otherwise silently
-    wrong: without this order, accelerations had errors of up to 48 %.
+    `crba` assumes that the joints of a subtree have consecutive numbers. Otherwise its result is
+    wrong
+    without an error: accelerations differed by up to 48 %.
     """
     model = pin.Model()
     model.gravity.linear = tree.gravity
@@ -177,7 +179,7 @@ def _depth_first(tree: RigidTree) -> list[int]:
 
 
 def _joint(pin: Any, primitive: Primitive) -> Any:
-    """Return Pinocchio's joint for a primitive joint."""
+    """Return Pinocchio's joint model of a primitive joint."""
     if primitive.kind == "ball":
         return pin.JointModelSpherical()
     axis = np.array(primitive.axis)

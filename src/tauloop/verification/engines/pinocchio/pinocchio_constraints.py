@@ -2,9 +2,10 @@
 
 The accelerations do not depend on `tauloop.verification.engines.trees.constraints`, which only
 computes the residuals afterwards. Pinocchio closes loops by coinciding points and by welds. A cut
-revolute joint becomes two points on its axis, which are six rows instead of five, and the welds of
-parallel linkages are redundant. Therefore the solver needs the regularization mu. The
-proximal iterations remove the bias of mu: the values 1e-6 and 1e-12 give the same accelerations.
+revolute joint becomes two points on its axis, which gives six rows instead of five, and the welds
+of parallel linkages are redundant. Therefore the solver needs the regularization mu. The
+proximal iterations remove the bias due to mu: the values 1e-6 and 1e-12 give the same
+accelerations.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import numpy as np
 from tauloop.common.counts import counted
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
-from tauloop.verification.engines.engine import OTHER_ROWS
+from tauloop.verification.engines.engine import NO_ACTION_NEEDED
 from tauloop.verification.engines.least_squares import LeastSquares, times
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.pinocchio.pinocchio_mimics import mimic_solver
 from tauloop.verification.engines.results import EngineAccelerations, EngineForces, TreeStates
 from tauloop.verification.engines.trees.rigid_tree import GROUND, Anchor, Constraint
 
-#: Regularization for redundant rows. Without it the solver silently gives wrong results for
-#: redundant rows; for other machines it costs one more iteration.
+#: Regularization mu. Without it, the solver returns wrong results for redundant rows without an
+#: error; for other machines it costs one more iteration.
 MU = 1e-8
 #: Residual at which the proximal iteration stops.
 PROXIMAL_TOLERANCE = 1e-14
@@ -73,11 +74,11 @@ def constrained_dynamics(
 def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) -> EngineForces:
     """Return the actuator forces for the actuators' accelerations, using only forward dynamics.
 
-    Accelerations are affine in the actuator forces u: a(u) = a(0) + B u, so that n_u + 1 runs give
-    B. The forces follow from A B u = A (a - a(0)) with the prescribed accelerations a, and the
-    matrix A from velocities to actuator velocities. An additional run corrects u. Accelerations of
-    passive freedoms are not prescribed, as in hybrid inverse dynamics. Redundant actuators share
-    forces with the smallest sum of squares.
+    Accelerations are affine in the actuator forces u: a(u) = a(0) + B u. Therefore n_u + 1 runs of
+    forward dynamics give a(0) and B. The forces follow from A B u = A (a - a(0)) with the
+    prescribed accelerations a, and the matrix A from velocities to actuator velocities. An
+    additional run corrects u. Accelerations of passive joints are not prescribed, as in hybrid
+    inverse dynamics. The forces of redundant actuators have the smallest sum of squares.
 
     Args:
         engine: Pinocchio with the machine.
@@ -92,13 +93,14 @@ def constrained_inverse_dynamics(engine: PinocchioEngine, states: TreeStates) ->
     samples = len(states.q)
 
     def accelerations(u: Array) -> Array:
+        """Return the accelerations (N, n_v) for actuator forces (N, n_u)."""
         return solve(_applied_forces(engine, states, u))
 
     u = np.zeros((samples, len(A)))
     start = accelerations(u)
     columns = [accelerations(u + unit) - start for unit in np.eye(len(A))]
     response = np.stack([column @ A.T for column in columns], axis=2)
-    if len(A) > LeastSquares.of(states.jacobian).freedoms():
+    if len(A) > LeastSquares.of(states.jacobian).max_nullity():
         inverse = np.linalg.pinv(response, rcond=1 / MAX_ACTUATOR_CONDITION, hermitian=True)
     else:
         _require_unique(engine, response)
@@ -158,7 +160,7 @@ def _applied_forces(engine: PinocchioEngine, states: TreeStates, forces: Array) 
 def _solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array], Array]:
     """Return the function from forces (N, n_v) to accelerations (N, n_v).
 
-    Both belong to the machine file's velocities.
+    Forces and accelerations belong to the machine file's velocities.
     """
     _require_representable(engine, states)
     if len(engine.tree.loads.gears):
@@ -206,7 +208,8 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
     Raises:
         EngineError: the solvers cannot represent the machine; lists all reasons.
     """
-    tree, problems = engine.tree, Problems()
+    tree = engine.tree
+    problems = Problems()
     for constraint in tree.constraints:
         if not (_is_weld(constraint) or _is_point(constraint) or _axis(constraint) is not None):
             what = (
@@ -214,21 +217,21 @@ def _require_representable(engine: PinocchioEngine, states: TreeStates) -> None:
                 f"{len(constraint.orthogonal_pairs)} of directions, but Pinocchio closes loops only by "
                 "coinciding points and welds"
             )
-            problems.add(constraint.name, what, OTHER_ROWS)
+            problems.add(constraint.name, what, NO_ACTION_NEEDED)
     if len(tree.loads.gears) and tree.constraints:
         what = (
             "couple coordinates of a machine with loops, but Pinocchio's constraint solver does "
             "not support mimic joints"
         )
-        problems.add("couplings", what, OTHER_ROWS)
+        problems.add("couplings", what, NO_ACTION_NEEDED)
     if tree.loads.curves:
         what = "follow curves of other coordinates, but Pinocchio's mimic joints are linear"
-        problems.add("couplings", what, OTHER_ROWS)
+        problems.add("couplings", what, NO_ACTION_NEEDED)
     if np.any(tree.loads.inertia != np.diag(np.diag(tree.loads.inertia))):
         problems.add(
             "rotors",
             "couple joints, but Pinocchio has one rotor for each joint",
-            OTHER_ROWS,
+            NO_ACTION_NEEDED,
         )
     if _worst_condition(engine.whole_mass_matrix(states)) > MAX_MASS_CONDITION:
         what = "has parts without inertia, so that its mass matrix cannot be inverted"

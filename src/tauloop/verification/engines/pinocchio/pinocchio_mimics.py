@@ -1,9 +1,11 @@
-"""Forward dynamics of couplings as Pinocchio's mimic joints, from its recursive Newton-Euler.
+"""Forward dynamics with couplings as Pinocchio's mimic joints, computed with `rnea`.
 
-Pinocchio's constraint solver and `aba` reject models with mimic joints, so that this module handles
-only trees without loops. `crba` is silently wrong if a mimic joint carries a joint that another
-mimic joint follows: in Pinocchio 4.1, the mass matrix of three geared links lacks an entry, which
-changes accelerations by 1e-3. Mass matrices are therefore computed column by column.
+`rnea` is Pinocchio's recursive Newton-Euler algorithm. Pinocchio's constraint solver and `aba`
+reject models with mimic joints; this module therefore handles only machines without loops. `crba`
+returns wrong mass matrices without an error if a mimic joint has a descendant that is the leading
+joint of another mimic joint: in Pinocchio 4.1, the mass matrix of three geared links lacks an
+entry, which changes accelerations by 1e-3. Mass matrices are therefore computed column by column
+with `rnea`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 
 from tauloop.common.errors import EngineError, Problems
 from tauloop.mechanism.poses import Array
-from tauloop.verification.engines.engine import OTHER_ROWS
+from tauloop.verification.engines.engine import NO_ACTION_NEEDED
 from tauloop.verification.engines.pinocchio.in_pinocchio import PinocchioEngine
 from tauloop.verification.engines.results import TreeStates
 
@@ -37,7 +39,12 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
     """
     pin = engine.library
     model, E = _with_mimics(engine)
-    leading = [old.idx_q + k for old, new in _joint_pairs(engine, model) for k in range(new.nq)]
+    # A mimic joint has no coordinates (nq = 0), so only coordinates of leading joints are listed.
+    leading_q = [
+        full.idx_q + k
+        for full, with_mimics in _joint_pairs(engine, model)
+        for k in range(with_mimics.nq)
+    ]
     order = np.ix_(engine.v_order, engine.v_order)
     rotors = np.zeros((len(E), len(E)))
     rotors[order] = engine.tree.loads.inertia
@@ -46,26 +53,27 @@ def mimic_solver(engine: PinocchioEngine, states: TreeStates) -> Callable[[Array
 
     def accelerations(q: Array, v: Array, tau: Array) -> Array:
         w = np.linalg.lstsq(E, v, rcond=None)[0]
-        at_rest = pin.rnea(model, data, q[leading], zeros, zeros).copy()
-        h = pin.rnea(model, data, q[leading], w, zeros).copy()
+        at_rest = pin.rnea(model, data, q[leading_q], zeros, zeros).copy()
+        h = pin.rnea(model, data, q[leading_q], w, zeros).copy()
         columns = [
-            pin.rnea(model, data, q[leading], zeros, unit) - at_rest for unit in np.eye(model.nv)
+            pin.rnea(model, data, q[leading_q], zeros, unit) - at_rest for unit in np.eye(model.nv)
         ]
         M = np.column_stack(columns) + E.T @ rotors @ E
         return np.asarray(E @ np.linalg.solve(M, E.T @ tau - h))
 
     def solve(tau: Array) -> Array:
         a = np.array([accelerations(*sample) for sample in engine.model_states(states, tau)])
-        # The map between both velocities is orthogonal, so that accelerations change like forces.
+        # The map between the velocities of the engine and of the file is orthogonal. The map of
+        # forces is therefore also that of accelerations.
         return engine.file_forces(states, a[:, engine.v_order])
 
     return solve
 
 
 def _joint_pairs(engine: PinocchioEngine, model: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of each moving joint in the engine's model and in the model with mimic joints.
+    """Return for each moving joint its two forms: in the engine's model, and in the mimic model.
 
-    In the latter, a mimic joint has no coordinates.
+    In the latter, a joint that follows another joint has no coordinates.
     """
     return list(zip(engine.model.joints, model.joints, strict=True))[1:]
 
@@ -75,20 +83,21 @@ def _with_mimics(engine: PinocchioEngine) -> tuple[Any, Array]:
 
     The matrix E maps the velocities of the leading joints to all velocities.
     """
-    loads = engine.tree.loads
+    couplings = engine.tree.loads.gears
+    offsets = engine.tree.loads.gear_offsets
     names = engine.tree.velocity_names
     joint_of = {joint.idx_v: i for i, joint in enumerate(engine.model.joints) if i}
     follows: dict[int, tuple[int, float]] = {}
     model = engine.model
     problems = Problems()
-    for ratios, offset in zip(loads.gears, loads.gear_offsets, strict=True):
+    for ratios, offset in zip(couplings, offsets, strict=True):
         coupled = sorted(np.flatnonzero(ratios), key=lambda i: joint_of[int(engine.v_order[i])])
         last = coupled[-1]
         # Pinocchio requires that the mimic joint comes after its leading joint.
-        if len(coupled) != 2 or np.count_nonzero(loads.gears[:, last]) > 1:
+        if len(coupled) != 2 or np.count_nonzero(couplings[:, last]) > 1:
             what = "is not a joint that follows a single earlier joint, as mimic joints require"
             where = f"coupling of {', '.join(names[i] for i in coupled)}"
-            problems.add(where, what, OTHER_ROWS)
+            problems.add(where, what, NO_ACTION_NEEDED)
             continue
         leader = joint_of[int(engine.v_order[coupled[0]])]
         follower = joint_of[int(engine.v_order[coupled[1]])]

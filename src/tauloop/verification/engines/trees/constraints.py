@@ -35,7 +35,9 @@ class LinkMotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConstraintRows:
-    """All constraint rows: phi = 0, K v = 0, K a + bias = 0.
+    """Rows of the constraints phi(q) = 0 and of their time derivatives K v = 0 and K a + bias = 0.
+
+    Coordinates are q, velocities v, accelerations a, and N is the number of samples.
 
     Attributes:
         residual: phi (N, n_c), m for points, dimensionless for directions.
@@ -48,13 +50,14 @@ class ConstraintRows:
     bias: Array
 
 
-def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
+def constraint_rows(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
     """Return the constraint rows of a tree.
 
     The direction e is fixed in the first frame, f in the second frame; d is the vector from the
     first to the second origin. The origins have the velocities v_1 and v_2, the frames the angular
-    velocities w_1 and w_2. A point row is e·d with the time derivative e·(v_2 - v_1) + (e×d)·w_1. A
-    direction row is e·f with the time derivative (f×e)·(w_2 - w_1).
+    velocities w_1 and w_2. A point row requires e·d = 0; its time derivative is
+    e·(v_2 - v_1) + (e×d)·w_1. A direction row requires e·f = 0; its time derivative is
+    (f×e)·(w_2 - w_1).
 
     Args:
         tree: the links and constraints.
@@ -71,10 +74,12 @@ def closure(tree: RigidTree, motion: LinkMotion, v: Array) -> ConstraintRows:
         direction_rows += [(index, pair) for pair in constraint.orthogonal_pairs]
     frames = anchored_frames(tree, motion, anchors, v)
     twist = np.einsum("nkij,nj->nki", frames.jacobian, v)
-    return joined(_points(frames, twist, point_rows), _directions(frames, twist, direction_rows))
+    return concatenated_rows(
+        _point_rows(frames, twist, point_rows), _direction_rows(frames, twist, direction_rows)
+    )
 
 
-def joined(*parts: ConstraintRows) -> ConstraintRows:
+def concatenated_rows(*parts: ConstraintRows) -> ConstraintRows:
     """Return the concatenated rows of several constraints."""
     return ConstraintRows(
         residual=np.concatenate([part.residual for part in parts], axis=1),
@@ -85,9 +90,9 @@ def joined(*parts: ConstraintRows) -> ConstraintRows:
 
 def gear_rows(loads: Loads, q: Array, v: Array) -> ConstraintRows:
     """Return the rows of couplings at coordinates (N, n_q) and velocities (N, n_v)."""
-    samples = len(q)
+    n_samples = len(q)
     residual = q[:, list(loads.q_index)] @ loads.gears.T - loads.gear_offsets
-    jacobian = np.tile(loads.gears, (samples, 1, 1))
+    jacobian = np.tile(loads.gears, (n_samples, 1, 1))
     bias = np.zeros_like(residual)
     for row, index, curve in loads.curves:
         value, slope, curvature = curve(q[:, loads.q_index[index]])
@@ -97,7 +102,7 @@ def gear_rows(loads: Loads, q: Array, v: Array) -> ConstraintRows:
     return ConstraintRows(residual=residual, jacobian=jacobian, bias=bias)
 
 
-def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
+def _point_rows(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
     """Return point rows; each has the index of its first frame and a direction e (3,)."""
     first = np.array([index for index, _ in rows], dtype=int)
     second = first + 1
@@ -105,7 +110,8 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
     e = np.einsum("nkij,kj->nki", frames.rotation[:, first], local)
     d = frames.position[:, second] - frames.position[:, first]
     arm = np.cross(e, d)
-    J, bias = frames.jacobian, frames.bias
+    J = frames.jacobian
+    bias = frames.bias
     w = twist[:, first, 3:]
     e_rate = np.cross(w, e)
     d_rate = twist[:, second, :3] - twist[:, first, :3]
@@ -122,7 +128,9 @@ def _points(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> 
     )
 
 
-def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]) -> ConstraintRows:
+def _direction_rows(
+    frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]]
+) -> ConstraintRows:
     """Return direction rows; each has the index of its first frame and a pair (2, 3) of e and f."""
     first = np.array([index for index, _ in rows], dtype=int)
     second = first + 1
@@ -130,7 +138,8 @@ def _directions(frames: LinkMotion, twist: Array, rows: list[tuple[int, Array]])
     e = np.einsum("nkij,kj->nki", frames.rotation[:, first], local[:, 0])
     f = np.einsum("nkij,kj->nki", frames.rotation[:, second], local[:, 1])
     normal = np.cross(f, e)
-    J, bias = frames.jacobian, frames.bias
+    J = frames.jacobian
+    bias = frames.bias
     w_first = twist[:, first, 3:]
     w_second = twist[:, second, 3:]
     normal_rate = np.cross(np.cross(w_second, f), e) + np.cross(f, np.cross(w_first, e))
@@ -153,14 +162,14 @@ def anchored_frames(
         anchors: the frames.
         v: velocities (N, n_v).
     """
-    samples = len(motion.position)
+    n_samples = len(motion.position)
     n_v = motion.jacobian.shape[-1]
     index_of = {link: i for i, link in enumerate((*tree.anchored, GROUND))}
     links = np.array([index_of[anchor.link] for anchor in anchors], dtype=int)
 
     def with_ground(moving: Array, resting: Array) -> Array:
         """Return a quantity of the links of all anchors, including the ground."""
-        ground = np.broadcast_to(resting, (samples, 1, *resting.shape))
+        ground = np.broadcast_to(resting, (n_samples, 1, *resting.shape))
         return np.concatenate([moving, ground], axis=1)[:, links]
 
     R = with_ground(motion.rotation, np.eye(3))

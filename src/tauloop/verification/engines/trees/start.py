@@ -20,8 +20,9 @@ def body_poses(
 ) -> dict[str, FramePose]:
     """Return the poses of all bodies in the base frame at N samples.
 
-    Poses are propagated from the base across the joints, cut or not, whose coordinates are given. A
-    body that cannot be reached that way is placed by its tree joint at the reference coordinates.
+    Poses are propagated from the base across all joints whose coordinates are given, including cut
+    joints. A body that no chain of such joints reaches is placed by its joint in the tree, at the
+    reference coordinates of this joint.
 
     Args:
         joints: all joints.
@@ -33,7 +34,7 @@ def body_poses(
     order = [joints[name].joint for name in dict.fromkeys((*tree, *joints))]
     known = [joint for joint in order if coordinates.keys() >= set(joint.coordinate_names)]
 
-    def across(joint: Joint) -> FramePose:
+    def relative_pose(joint: Joint) -> FramePose:
         """Return the pose of a joint's child body relative to its parent body."""
         start = joint.reference or JOINT_KINDS[joint.kind].neutral
         values = {}
@@ -43,10 +44,10 @@ def body_poses(
         child_in_joint = placed.pose_in_child.inverse()
         return placed.pose_in_parent @ joint_pose(joint, values) @ child_in_joint
 
-    propagate_poses(poses, known, across)
+    propagate_poses(poses, known, relative_pose)
     for name in tree:
-        propagate_poses(poses, [joints[name].joint], across)
-        propagate_poses(poses, known, across)
+        propagate_poses(poses, [joints[name].joint], relative_pose)
+        propagate_poses(poses, known, relative_pose)
     return poses
 
 
@@ -57,8 +58,8 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
     rod. For a motion with closed loops they are exact up to rounding, which Newton steps then
     reduce.
     """
-    samples = len(next(iter(coordinates.values())))
-    poses = body_poses(tree.joints, tree.tree, coordinates, samples)
+    n_samples = len(next(iter(coordinates.values())))
+    poses = body_poses(tree.joints, tree.tree, coordinates, n_samples)
     all_coordinates = dict(coordinates)
     for name in tree.tree:
         placed = tree.joints[name]
@@ -75,13 +76,13 @@ def start_coordinates(tree: RigidTree, coordinates: Mapping[str, Array]) -> Arra
         x, y, z = turned(
             np.swapaxes(frame.rotation, -1, -2), d / np.where(length > 0.0, length, 1.0)[:, None]
         ).T
-        # after rotations a about x and b about y, the rod's z axis is
-        # (sin b, -sin a cos b, cos a cos b)
+        # After rotations by a about x and by b about y, the rod's z axis is
+        # (sin b, -sin a cos b, cos a cos b).
         angles = np.arctan2(-y, z), np.arcsin(np.clip(x, -1.0, 1.0))
         all_coordinates |= dict(zip(rod.angles, angles, strict=True))
         if rod.is_telescopic and rod.name not in coordinates:
             all_coordinates[rod.name] = length
-    q = np.empty((samples, len(tree.coordinate_names)))
+    q = np.empty((n_samples, len(tree.coordinate_names)))
     for i, name in enumerate(tree.coordinate_names):
         q[:, i] = all_coordinates[name]
     return q
