@@ -132,7 +132,7 @@ def _about(settings: Settings, before: float | None) -> Iterator[str]:
     if isinstance(settings.cpp, str):
         yield f"No C++ program of Pinocchio: {settings.cpp}."
     if before is not None:
-        yield f"Load of the {computer.cores} cores before and after: {before:.1f} and {load():.1f} (one by itself)."
+        yield f"Load of the {computer.cores} cores before and after: {before:.1f} and {load():.1f} (its own: one)."
 
 
 def _print(rows: list[Row], about: list[str]) -> None:

@@ -266,7 +266,7 @@ def _about(tool: Analyser, compiler: Compiler, options: argparse.Namespace) -> I
         )
     )
     if (busy := load()) is not None:
-        yield f"Load at the end: {busy:.1f} (one by itself)."
+        yield f"Load at the end: {busy:.1f} (its own: one)."
 
 
 def _kind_rows(one: Prediction) -> Iterator[tuple[str, ...]]:

@@ -166,5 +166,5 @@ def _python(name: str, work: Work, target: str) -> Iterator[Row]:
                 version=peer.version,
                 peer_time=peer.python,
                 target=target,
-                note="state set, call, forces copied",
+                note="set state, call, copy forces",
             )

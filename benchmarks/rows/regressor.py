@@ -80,7 +80,7 @@ def rows(
         target=TARGET,
         limit=limit,
         divider=divider,
-        note=f"the peer's has {found.columns} columns",
+        note=f"the peer computes {found.columns} columns",
     )
 
 

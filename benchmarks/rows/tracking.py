@@ -90,7 +90,7 @@ def _machine(name: str, targets: tuple[str, str], settings: Settings) -> Iterato
     is_closed = not any(isinstance(step, Newton) for step in function.program.steps)
     make = _computed if is_closed else _followed
     for label, in_lanes, target in zip(
-        ("one lane", "batch lanes"), (False, True), targets, strict=True
+        ("single sample", "vectorized batch"), (False, True), targets, strict=True
     ):
         work, found = make(model, function, compiler, position, in_lanes)
         q, steps = found()

@@ -18,7 +18,11 @@ from plain_orders import (
 
 import tauloop as tl
 from tauloop.compiler.c.printing import few_values, source
-from tauloop.compiler.c.printing.few_values import depth_first, most_live, with_few_live_values
+from tauloop.compiler.c.printing.few_values import (
+    depth_first,
+    max_live_values,
+    with_few_live_values,
+)
 from tauloop.compiler.c.printing.scheduling import scheduled
 from tauloop.compiler.c.printing.straight import Instruction, instructions
 from tauloop.compiler.c.printing.sums import with_sums_in_order
@@ -93,7 +97,7 @@ def test_random_code_keeps_its_results(rewrite):
 def test_few_live_values_are_never_more_than_before():
     for seed in range(30):
         code = random_code(seed)
-        assert most_live(with_few_live_values(code)) <= most_live(code)
+        assert max_live_values(with_few_live_values(code)) <= max_live_values(code)
 
 
 def test_most_live_counts_values_until_their_last_use():
@@ -106,7 +110,7 @@ def test_most_live_counts_values_until_their_last_use():
         Instruction(4, ca.OP_MUL, (2, 3)),
         Instruction(5, ca.OP_OUTPUT, (4,), (0, 0)),
     )
-    assert most_live(code) == 2
+    assert max_live_values(code) == 2
 
 
 def test_terms_of_a_sum_are_added_as_they_become_available():
@@ -121,8 +125,8 @@ def test_terms_of_a_sum_are_added_as_they_become_available():
     last = Instruction(sums[-1].number + 1, ca.OP_OUTPUT, (sums[-1].number,), (0, 0))
     code = (*x, *squares, *sums, last)
     changed = with_few_live_values(code)
-    assert most_live(code) == n
-    assert most_live(changed) == 2
+    assert max_live_values(code) == n
+    assert max_live_values(changed) == 2
     inputs = np.linspace(0.5, 1.5, n)
     signs = np.where(np.arange(n) % 2, 1.0, -1.0)
     assert values(changed, inputs)[0, 0] == pytest.approx(float(signs @ inputs**2), rel=1e-14)
@@ -135,13 +139,13 @@ def test_orders_are_those_of_plain_searches(order, plain):
     for seed in range(8):
         code = random_code(seed, 30 + 20 * seed)
         assert order(code) == plain(code), seed
-        assert most_live(code) == plain_most_live(code)
+        assert max_live_values(code) == plain_most_live(code)
 
 
-@pytest.mark.parametrize("most_ahead", [2, 4, few_values.MOST_AHEAD])
+@pytest.mark.parametrize("most_ahead", [2, 4, few_values.MAX_ENDING_LENGTH])
 def test_the_search_for_few_values_is_a_plain_one_with_every_limit(most_ahead, monkeypatch):
     """A low limit leaves more endings that become short later."""
-    monkeypatch.setattr(few_values, "MOST_AHEAD", most_ahead)
+    monkeypatch.setattr(few_values, "MAX_ENDING_LENGTH", most_ahead)
     for seed in range(8):
         code = random_code(seed, 30 + 15 * seed)
         assert with_few_live_values(code) == plain_few_live_values(code), seed
@@ -158,7 +162,7 @@ def check_orders_of(code: Sequence[Instruction]) -> None:
     """Fast and plain searches return the same instructions."""
     few = with_few_live_values(code)
     assert few == plain_few_live_values(code)
-    assert most_live(few) == plain_most_live(few)
+    assert max_live_values(few) == plain_most_live(few)
     assert scheduled(few) == plain_schedule(few)
 
 
@@ -181,7 +185,7 @@ def test_dynamics_of_a_hexapod_needs_fewer_values_than_registers_of_a_graphics_p
     code = dynamics(machine, program, port)
     changed = with_few_live_values(code)
     check_order(changed)
-    assert most_live(changed) <= most < 0.6 * most_live(code)
+    assert max_live_values(changed) <= most < 0.6 * max_live_values(code)
 
 
 def test_equal_code_is_ordered_once_and_keeps_the_sign_of_zero(monkeypatch, tmp_path):
@@ -223,6 +227,6 @@ def test_short_and_very_long_code_keeps_its_order(layout, monkeypatch, tmp_path)
     code = random_code(2, 100)
     monkeypatch.setattr(source, "ORDERED_FROM", len(code))
     assert source._reordered(code, layout) != code
-    assert source._reordered(code, replace(layout, ordered_to=len(code) - 1)) == code
+    assert source._reordered(code, replace(layout, max_ordered=len(code) - 1)) == code
     monkeypatch.setattr(source, "ORDERED_FROM", len(code) + 1)
     assert source._reordered(code, layout) == code

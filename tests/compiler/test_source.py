@@ -271,7 +271,7 @@ def test_pieces_keep_what_later_ones_need():
 @pytest.mark.parametrize(("name", "entry"), [("delta", "platform"), ("five_bar", "actuators")])
 def test_code_in_pieces_gives_the_same_numbers(name, entry, folder, monkeypatch):
     whole = compiled(name, entry, "inverse_dynamics", folder)
-    in_pieces = {"whole": 0, "longest": 40}
+    in_pieces = {"max_undivided": 0, "max_piece": 40}
     monkeypatch.setattr(
         source_module, "_ONE_SAMPLE", replace(source_module._ONE_SAMPLE, **in_pieces)
     )

@@ -31,17 +31,17 @@ RCID_DESIGN = np.array([0.0718, 0.0513, 0.1154, 0.2264])
 @pytest.mark.parametrize("length", [0.1, 0.35])
 def test_a_five_bar_on_a_slide_has_the_singular_values_of_a_five_bar(length: float) -> None:
     """The slide adds the factor 1; cranks count with the stated length of a radian."""
-    request = MeasureRequest(has_condition=True, has_factors=True, length=length)
+    request = MeasureRequest(compute_condition=True, compute_singular_values=True, length=length)
     measures = PoseMeasures(tl.Model(SLIDE), ("crank_length",), request)
     flat = tl.Model("five_bar")
     for x, y, z in ((0.0, 0.42, 0.0), (0.08, 0.38, 0.05), (-0.05, 0.46, -0.1)):
         raw, _ = measures.evaluate(np.array([[0.25]]), np.array([[x, y, z]]))
         rates = np.linalg.svd(length * flat.platform.actuator_jacobian(np.array([x, y])))[1]
         sigma = np.sort([1.0, *rates])
-        natural = {c.kind: float(c.natural(raw[:, j])[0]) for j, c in enumerate(measures.columns)}
-        assert natural["condition"] == pytest.approx(sigma[-1] / sigma[0], rel=1e-9)
-        assert natural["largest_factor"] == pytest.approx(sigma[-1], rel=1e-9)
-        assert natural["smallest_factor"] == pytest.approx(sigma[0], rel=1e-9)
+        values = {c.kind: float(c.value(raw[:, j])[0]) for j, c in enumerate(measures.columns)}
+        assert values["condition"] == pytest.approx(sigma[-1] / sigma[0], rel=1e-9)
+        assert values["largest_singular_value"] == pytest.approx(sigma[-1], rel=1e-9)
+        assert values["smallest_singular_value"] == pytest.approx(sigma[0], rel=1e-9)
         direct = measures.values(np.array([[0.25]]), np.array([[x, y, z]]))
         assert direct == pytest.approx(raw, rel=1e-12)
 

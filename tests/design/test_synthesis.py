@@ -122,11 +122,11 @@ def measured(name: str) -> tuple[PoseMeasures, np.ndarray, np.ndarray]:
     model = tl.Model(name)
     request = MeasureRequest(
         ranges={limited: (-0.5, 1.5)},
-        has_condition=True,
-        has_factors=True,
+        compute_condition=True,
+        compute_singular_values=True,
         tool_speed=1.5,
-        has_clearance=len(model.mechanism.rods) > 1,
-        has_footprint=True,
+        compute_clearance=len(model.mechanism.rods) > 1,
+        compute_footprint=True,
     )
     generator = np.random.default_rng(1)
     position = np.tile(model.platform_position(model.assembly.q[None]), (5, 1))
@@ -142,9 +142,9 @@ def test_measures_are_those_of_models_with_these_parameters(name: str) -> None:
     """By models of each candidate, their Jacobians and NumPy's singular values."""
     measures, theta, position = measured(name)
     raw, _ = measures.evaluate(theta, position)
-    natural = {}
+    values = {}
     for j, column in enumerate(measures.columns):
-        natural.setdefault(column.kind, []).append(column.natural(raw[:, j]))
+        values.setdefault(column.kind, []).append(column.value(raw[:, j]))
     names, limited = MACHINES[name]
     for i in range(len(theta)):
         model = tl.Model(tl.load(name).with_values(dict(zip(names, theta[i], strict=True))))
@@ -153,19 +153,19 @@ def test_measures_are_those_of_models_with_these_parameters(name: str) -> None:
         turns = np.array([unit == "rad/s" for unit in model.platform.ports.velocity.units])
         length = measures.model.assembly.loops.length
         sigma = np.linalg.svd(J / np.where(turns, length, 1.0), compute_uv=False)
-        assert natural["condition"][0][i] == pytest.approx(sigma[0] / sigma[-1], rel=ROUNDING)
-        assert natural["largest_factor"][0][i] == pytest.approx(sigma[0], rel=ROUNDING)
-        assert natural["smallest_factor"][0][i] == pytest.approx(sigma[-1], rel=ROUNDING)
+        assert values["condition"][0][i] == pytest.approx(sigma[0] / sigma[-1], rel=ROUNDING)
+        assert values["largest_singular_value"][0][i] == pytest.approx(sigma[0], rel=ROUNDING)
+        assert values["smallest_singular_value"][0][i] == pytest.approx(sigma[-1], rel=ROUNDING)
         speeds = 1.5 * np.linalg.norm(J[:, ~turns], axis=1)
-        assert [column[i] for column in natural["speed"]] == pytest.approx(speeds, rel=ROUNDING)
+        assert [column[i] for column in values["speed"]] == pytest.approx(speeds, rel=ROUNDING)
         q = state.q[model.topology.coordinate_names.index(limited)]
-        assert natural["range"][0][i] == pytest.approx(abs(q - 0.5), rel=1e-7)
-        if "clearance" in natural:
+        assert values["range"][0][i] == pytest.approx(abs(q - 0.5), rel=1e-7)
+        if "clearance" in values:
             from tauloop.geometry.clearance import rod_clearance
 
             distances = rod_clearance(model).distances(state.q[None])[0]
-            assert [c[i] for c in natural["clearance"]] == pytest.approx(distances, abs=1e-9)
-        assert max(column[i] for column in natural["reach"]) < 0.0
+            assert [c[i] for c in values["clearance"]] == pytest.approx(distances, abs=1e-9)
+        assert max(column[i] for column in values["reach"]) < 0.0
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -503,12 +503,12 @@ def test_machines_that_are_not_covered_are_refused() -> None:
     task = task_of(FIVE_BAR)
     undriven = tl.Model(replace(tl.load("four_bar"), actuators=()))
     for model, message in (
-        (undriven, "has degrees of freedom that no actuator holds"),
+        (undriven, "has unactuated degrees of freedom"),
         (tl.Model("sarrus"), "have no closed forms"),
         (tl.Model("excavator"), "rotary and linear actuators, so that singular values mix units"),
     ):
         with pytest.raises(InputError, match=message):
-            PoseMeasures(model, (), MeasureRequest(has_condition=True))
+            PoseMeasures(model, (), MeasureRequest(compute_condition=True))
     assert replace(task, search=SearchSize(seed=1)).digest != task.digest
 
 

@@ -259,7 +259,7 @@ def test_what_is_wrong_with_a_shape_stops_no_kinematics(urdf: Path, mjcf: Path) 
         "mesh",
         "sphere",
     ]
-    assert "vertex with 16 numbers and face with 0 do not define a mesh" in machine.description
+    assert "`vertex` (16 numbers) and `face` (0) do not define a mesh" in machine.description
 
 
 # Written again

@@ -189,7 +189,7 @@ def test_a_log_that_does_not_tell_all_is_left_out_and_named() -> None:
     [
         ({"by": "day"}, "'day' is unknown"),
         ({"blocks": 1}, "is 1"),
-        ({"by": "log"}, "clusters by log need at least 2 logs, got 1"),
+        ({"by": "log"}, "errors clustered by log need at least 2 logs, got 1"),
     ],
 )
 def test_clusters_that_cannot_be(errors: dict[str, object], what: str) -> None:

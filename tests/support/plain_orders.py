@@ -9,7 +9,12 @@ import casadi as ca
 
 from tauloop.compiler.c.printing import few_values
 from tauloop.compiler.c.printing.dependences import Dependences
-from tauloop.compiler.c.printing.scheduling import LATENCIES, LATENCY, REGISTERS, WIDTH
+from tauloop.compiler.c.printing.scheduling import (
+    DEFAULT_LATENCY,
+    ISSUE_WIDTH,
+    LATENCIES,
+    REGISTERS,
+)
 from tauloop.compiler.c.printing.straight import Instruction
 from tauloop.compiler.c.printing.sums import with_sums_in_order
 
@@ -18,7 +23,7 @@ def plain_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...
     """The code of `with_few_live_values`, by a search that determines every ending at each step."""
     candidates = [tuple(code)]
     order = plain_depth_first(code)
-    for _ in range(few_values.ROUNDS):
+    for _ in range(few_values.SEARCHES):
         order = _early_ends(order)
         candidates.append(order)
         order = with_sums_in_order(order)
@@ -70,7 +75,7 @@ def _early_ends(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         best = None
         for value in live:
             ending = _ending(graph, value, missing)
-            if len(ending) > few_values.MOST_AHEAD:
+            if len(ending) > few_values.MAX_ENDING_LENGTH:
                 continue
             left = missing - ending
             after = [j for j in live | ending if not left.isdisjoint(graph.users[j])]
@@ -99,7 +104,7 @@ def plain_schedule(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """The code of `scheduled`, by a search through all instructions that may come next."""
     graph = Dependences.of(code)
     places = range(len(code))
-    latency = [LATENCIES.get(item.operation, LATENCY) for item in code]
+    latency = [LATENCIES.get(item.operation, DEFAULT_LATENCY) for item in code]
     chain = [0] * len(code)
     for i in reversed(places):
         chain[i] = latency[i] + max((chain[j] for j in graph.users[i]), default=0)
@@ -119,7 +124,7 @@ def plain_schedule(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
         return max((ends[j] for j in graph.operands[i]), default=0)
 
     while ready or later:
-        if started == WIDTH or not ready:
+        if started == ISSUE_WIDTH or not ready:
             cycle = cycle + 1 if ready else max(cycle + 1, later[0][0])
             started = 0
         while later and later[0][0] <= cycle:

@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, POINT_ERROR, PROOF_MARGIN, Claim
+from tauloop.design.claims import ARITHMETIC, POINT_ERROR, PROOF_FACTOR, PROOF_MARGIN, Claim
 from tauloop.design.error_claims import ErrorMaps, error_claims, error_maps, margins
 from tauloop.design.intervals import forms
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
@@ -271,9 +271,9 @@ def _positive(name: str, x: Form) -> Claim:
     return Claim(
         name=name,
         lower=lower,
-        middle=x.rows[0],
+        margin_at_center=x.rows[0],
         slopes=x.rows[1:-1].T,
-        proved=lower > (1.0 - PROOF_MARGIN) * np.abs(x.rows[0]),
+        proved=lower > PROOF_MARGIN * np.abs(x.rows[0]),
         refuted=upper < 0.0,
     )
 
@@ -351,7 +351,7 @@ def _accuracy_claims(
     K = _velocity_rows(problem, inputs, len(boxes), boxes.generators.shape[2])
     distance = np.abs(enlarged.boxes.unknowns - boxes.unknowns)
     is_same_solution = (
-        enclosure.remainder + distance <= PROOF_MARGIN * enlarged.uniqueness_radius
+        enclosure.remainder + distance <= PROOF_FACTOR * enlarged.uniqueness_radius
     ).all(axis=1)
     enlarged_maps = error_maps(problem, limits, K, inputs)
     has_unique_solution = enlarged.has_unique_solution & is_same_solution
@@ -380,7 +380,7 @@ def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
     return replace(
         claim,
         measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
-        at_middle=np.sqrt(np.maximum(claim.middle + limit * limit, 0.0)),
+        measure_at_center=np.sqrt(np.maximum(claim.margin_at_center + limit * limit, 0.0)),
         limit=limit,
     )
 
@@ -392,7 +392,7 @@ def _eigenvalue_claim(
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     limits = np.broadcast_to(np.asarray(limit, dtype=float), valid.shape)
     lower_bound = np.where(valid, eigenvalue_bounds(gram)[0], -np.inf)
-    proved = lower_bound > limits + (1.0 - PROOF_MARGIN) * np.abs(lower_bound)
+    proved = lower_bound > limits + PROOF_MARGIN * np.abs(lower_bound)
     center = np.where(valid[:, None, None], gram.rows[0], 0.0)
     values, vectors = np.linalg.eigh(center)
     v = vectors[:, :, 0]
@@ -401,7 +401,7 @@ def _eigenvalue_claim(
     open_boxes = np.flatnonzero(~proved & valid & (predicted > limits))
     if len(open_boxes):
         open_grams = Matrix(gram.rows[:, open_boxes], gram.radius[open_boxes])
-        reserve = (1.0 - PROOF_MARGIN) * np.abs(values[open_boxes, -1])
+        reserve = PROOF_MARGIN * np.abs(values[open_boxes, -1])
         proved[open_boxes] = is_definite(open_grams, limits[open_boxes] + reserve)
     # W^T W exceeds its lower bound by the square of the deviation, which vanishes only at points.
     # Therefore only points can refute the claim.
@@ -409,7 +409,7 @@ def _eigenvalue_claim(
     claim = Claim(
         name=name,
         lower=np.maximum(lower_bound - limits, np.where(proved, 0.0, -np.inf)),
-        middle=values[:, 0] - limits,
+        margin_at_center=values[:, 0] - limits,
         slopes=slopes,
         proved=proved,
         refuted=valid
@@ -433,7 +433,7 @@ def _serial_claim(S: Matrix, limit: float, valid: np.ndarray) -> Claim:
     return replace(
         claim,
         measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
-        at_middle=1.0 / np.sqrt(np.maximum(1.0 / limit**2 - claim.middle, 1.0)),
+        measure_at_center=1.0 / np.sqrt(np.maximum(1.0 / limit**2 - claim.margin_at_center, 1.0)),
         limit=limit,
     )
 
@@ -456,7 +456,9 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
     return replace(
         claim,
         measure=np.maximum(measure, np.where(claim.proved, limit, 0.0)),
-        at_middle=np.sqrt(np.maximum(claim.middle / largest_squared + limit * limit, 0.0)),
+        measure_at_center=np.sqrt(
+            np.maximum(claim.margin_at_center / largest_squared + limit * limit, 0.0)
+        ),
         limit=limit,
     )
 
@@ -494,20 +496,20 @@ def _clearance_claim(
     for first, second in itertools.product((0, 3), repeat=2):
         one_end = points.rows[:, :, first : first + 3, i]
         other_end = points.rows[:, :, second : second + 3, j]
-        lower = np.minimum(lower, _along(one_end, other_end, w))
+        lower = np.minimum(lower, _projected_difference(one_end, other_end, w))
     is_point = np.abs(points.rows[1:-1]).sum(axis=(0, 2, 3)) == 0
     error = points.rows[-1].sum(axis=(1, 2)) * 4.0 + 1e-12 * np.abs(ends).sum(axis=(1, 2, 3))
     return Claim(
         name=f"clearance of {problem.rods[i]} and {problem.rods[j]}",
         lower=lower - limit,
-        middle=distance - limit,
+        margin_at_center=distance - limit,
         slopes=np.zeros((N, k)),
-        proved=PROOF_MARGIN * lower > limit,
+        proved=PROOF_FACTOR * lower > limit,
         refuted=is_point & (distance + error < limit),
     )
 
 
-def _along(x: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _projected_difference(x: np.ndarray, z: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return lower bounds (N,) of w . (x - z) for forms (k + 2, N, 3) of points and w (N, 3)."""
     rows = x - z
     rows[-1] = x[-1] + z[-1]

@@ -46,7 +46,7 @@ def ball_maps(
         inputs: inputs of programs.
     """
     assert problem.loads is not None
-    A = problem.drives
+    A = problem.transmission
     n_u, n_c = A.shape
     m, k = len(problem.axes), K.n_symbols
     n = n_c - m

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, PROOF_MARGIN, Claim
+from tauloop.design.claims import ARITHMETIC, PROOF_FACTOR, Claim
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form
 from tauloop.design.intervals.matrices import (
     Matrix,
@@ -75,12 +75,13 @@ def error_maps(
         problem: functions of the machine.
         limits: limits; they contain the errors of the encoders.
         K: Jacobian of the loop equations (N, n, m + n), dimensionless.
-        inputs: inputs of programs.
+        inputs: affine forms of the pose, the unknowns and the parameters, which are the inputs of
+            the programs of the problem.
     """
     assert problem.loads is not None
     N, k = K.rows.shape[1], K.rows.shape[0] - 2
     m = len(problem.axes)
-    n_u, n_c = problem.drives.shape
+    n_u, n_c = problem.transmission.shape
     n = n_c - m
     count = len(problem.parameters)
     values = problem.deviations.run(inputs, ARITHMETIC) if problem.deviations is not None else []
@@ -92,16 +93,16 @@ def error_maps(
     S, valid = dependent_velocities(loop_rows, m + count)
     by_axes = S.chosen_columns(range(m))
     by_parameters = S.chosen_columns(range(m, m + count))
-    A = problem.drives
+    A = problem.transmission
     actuator_changes = added(
         numeric_product(A[:, m:], by_parameters), changes.chosen_rows(range(n, n + n_u))
     )
-    right = side_by_side(
+    right_side = side_by_side(
         _numbers(np.diag(limits.encoders), k, N), numeric_product(-np.eye(n_u), actuator_changes)
     )
     Q = shifted(numeric_product(A[:, m:], by_axes), A[:, :m])
     C = inverses(Q.center)
-    V, converges = inverse_product(numeric_product(C, Q), numeric_product(C, right))
+    V, converges = inverse_product(numeric_product(C, Q), numeric_product(C, right_side))
     no_motion = _numbers(np.zeros((n, n_u)), k, N)
     W = added(product(by_axes, V), side_by_side(no_motion, by_parameters))
     loads = matrix_from_entries(problem.loads.run(inputs, ARITHMETIC), n_c, 7, k, N)
@@ -109,12 +110,12 @@ def error_maps(
     by_coordinates = added(
         product(J.chosen_rows(range(m)).T, V), product(J.chosen_rows(range(m, n_c)).T, W)
     )
-    directly = side_by_side(
+    direct_twist = side_by_side(
         _numbers(np.zeros((6, n_u)), k, N), changes.chosen_rows(range(n + n_u, n + n_u + 6))
     )
     velocities = matrix(np.concatenate([V.rows, W.rows], axis=-2))
     return ErrorMaps(
-        twist=added(by_coordinates, directly),
+        twist=added(by_coordinates, direct_twist),
         velocities=velocities.scaled(problem.velocity_scale[:, None]),
         valid=valid & converges & np.isfinite(C).all(axis=(1, 2)),
     )
@@ -163,7 +164,7 @@ def error_claims(
     """
     is_rotation = np.array([axis.endswith(ROTATIONS) for axis in problem.axes])
     changes = pose_changes(problem, maps)
-    is_within_margin = (changes < PROOF_MARGIN * margin) | (changes + margin == 0.0)
+    is_within_margin = (changes < PROOF_FACTOR * margin) | (changes + margin == 0.0)
     is_valid = has_unique_solution & maps.valid & is_within_margin.all(axis=1)
     is_valid &= (margin[:, is_rotation] <= MAX_ROTATION_MARGIN).all(axis=1)
     rows = maps.twist.rows.copy()
@@ -194,23 +195,23 @@ def _error_claim(name: str, rows: np.ndarray, difference: np.ndarray, limit: flo
     c = rows[0]
     radius = np.abs(rows[1:]).sum(axis=0) * INFLATION
     low, high = c - radius, c + radius
-    crosses = (low < 0.0) & (high > 0.0)
-    span = np.where(crosses, high - low, 1.0)
-    slope = np.where(crosses, (high + low) / span, np.sign(c))
-    intercept = np.where(crosses, -2.0 * low * high / span, 0.0)
+    contains_zero = (low < 0.0) & (high > 0.0)
+    span = np.where(contains_zero, high - low, 1.0)
+    slope = np.where(contains_zero, (high + low) / span, np.sign(c))
+    intercept = np.where(contains_zero, -2.0 * low * high / span, 0.0)
     chord = slope * rows
     chord[0] += intercept
     chord[-1] = np.abs(slope) * rows[-1] + 16.0 * ROUNDING * (np.abs(c) + radius)
     rounding = 16.0 * rows.shape[2] * ROUNDING
     upper = chord[0].sum(axis=1) + np.abs(chord[1:].sum(axis=2)).sum(axis=0) * INFLATION
     upper = upper + rounding * np.abs(chord).sum(axis=(0, 2)) + difference
-    least = np.maximum(np.abs(c) - radius * INFLATION, 0.0).sum(axis=1)
+    smallest = np.maximum(np.abs(c) - radius * INFLATION, 0.0).sum(axis=1)
     is_point = np.abs(rows[1:-1]).sum(axis=(0, 2)) == 0.0
     return Claim(
         name=name,
         lower=limit - upper,
-        middle=limit - np.abs(c).sum(axis=1),
+        margin_at_center=limit - np.abs(c).sum(axis=1),
         slopes=-(np.sign(c) * rows[1:-1]).sum(axis=2).T,
-        proved=upper < PROOF_MARGIN * limit,
-        refuted=is_point & (least * (1.0 - rounding) - difference > limit),
+        proved=upper < PROOF_FACTOR * limit,
+        refuted=is_point & (smallest * (1.0 - rounding) - difference > limit),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.design.claims import ARITHMETIC, PROOF_MARGIN
+from tauloop.design.claims import ARITHMETIC, PROOF_FACTOR
 from tauloop.design.intervals.forms import INFLATION, ROUNDING, Form, form
 from tauloop.design.intervals.matrices import Matrix, matrix, matrix_from_entries, numeric_product
 from tauloop.design.intervals.program import InstructionList
@@ -77,9 +77,9 @@ def solution_bounds(
     D = _minus_one(numeric_product(C, J)).magnitude_bounds() * (scale / scale[:, None])
     within = (z + (D @ width[:, :, None])[:, :, 0]) * INFLATION
     tight = (z + (D @ within[:, :, None])[:, :, 0]) * INFLATION
-    has_unique_solution = (
-        (within < PROOF_MARGIN * width).all(axis=1) if n else np.ones(N, dtype=bool)
-    )
+    has_unique_solution = np.ones(N, dtype=bool)
+    if n:
+        has_unique_solution = (within < PROOF_FACTOR * width).all(axis=1)
     return SolutionBounds(
         uniqueness_radius=width * scale,
         remainder=np.minimum(within, tight) * scale,

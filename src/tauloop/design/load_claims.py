@@ -1,4 +1,12 @@
-"""Bounds of forces at rest over batches of boxes."""
+"""Claims that static forces are within their limits, over batches of boxes.
+
+The machine has m independent and n dependent velocities, n_u actuators, and V vertices of the range
+of the wrench on the tool. Matrices of generalized forces have seven columns: the forces at rest,
+and the forces due to each component of a unit wrench at the tool.
+
+An affine form is a stack of k + 2 rows: row 0 is its value at the center of the box, rows 1 to k
+are its linear changes to the faces, and row k + 1 is the radius of its remainder.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +35,8 @@ from tauloop.design.velocity_forms import inverses
 SHARED_FORCES = "forces within limits"
 #: Relative and absolute amount by which limits are widened in a proof that no forces are within them.
 LIMIT_WIDENING = 1e-9
+#: Bound of the rounding errors of a sum of products, relative to its largest terms.
+SUM_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +44,10 @@ class _Balance:
     """The balance Q^T u = H [1; -w] of actuator forces u with a wrench w on the tool, over boxes.
 
     Attributes:
-        loads: generalized forces at rest, and those of unit wrenches (m + n, 7).
+        loads: generalized forces (m + n, 7) on all velocities.
         Q: actuator velocities per independent velocity (n_u, m).
-        H: generalized forces (m, 7).
+        H: generalized forces (m, 7) on the independent velocities, which include the effect of the
+            dependent velocities.
     """
 
     loads: Matrix
@@ -47,23 +58,27 @@ class _Balance:
 def load_claims(
     problem: PoseProblem, limits: LoadLimits, S: Matrix, valid: np.ndarray, inputs: list[Form]
 ) -> list[Claim]:
-    """Return the claims on forces.
+    """Return a claim for each limited force; for redundant actuators, a single claim on all forces.
 
     Args:
         problem: functions of the machine.
         limits: limits of forces.
         S: dependent velocities (N, n, m) per independent velocity, dimensionless.
         valid: whether S is valid in each box (N,).
-        inputs: inputs of programs.
+        inputs: affine forms of the pose, the unknowns and the parameters, which are the inputs of
+            the programs of the problem.
     """
     balance = _balance(problem, S, inputs)
-    if len(problem.drives) > len(problem.axes):
+    n_u, m = len(problem.transmission), len(problem.axes)
+    if n_u > m:
         return [_shared_claim(limits, balance, valid)]
+    # Solve Q^T U = H over the boxes, preconditioned with the inverse of Q^T at the center of each
+    # box.
     C = inverses(balance.Q.center.swapaxes(1, 2))
     U, converges = inverse_product(numeric_product(C, balance.Q.T), numeric_product(C, balance.H))
     U = _valid_only(U, valid & converges & np.isfinite(C).all(axis=(1, 2)))
     forces = numeric_product(limits.wrenches.T, U.T).T
-    values = _quantities(limits, balance, forces)
+    values = _limited_forces(limits, balance, forces)
     return [
         _within(name, values.rows[:, :, r], limits.lower[r], limits.upper[r])
         for r, name in enumerate(limits.quantities)
@@ -74,16 +89,16 @@ def _balance(problem: PoseProblem, S: Matrix, inputs: list[Form]) -> _Balance:
     """Return the balance of forces over boxes."""
     assert problem.loads is not None
     m, N, k = len(problem.axes), S.rows.shape[1], S.rows.shape[0] - 2
-    n_c = problem.drives.shape[1]
+    n_c = problem.transmission.shape[1]
     loads = matrix_from_entries(problem.loads.run(inputs, ARITHMETIC), n_c, 7, k, N)
     independent = range(m)
     dependent = range(m, n_c)
-    A = problem.drives
-    by_dependent = product(S.T, loads.chosen_rows(dependent))
+    A = problem.transmission
+    dependent_loads = product(S.T, loads.chosen_rows(dependent))
     return _Balance(
         loads=loads,
         Q=shifted(numeric_product(A[:, m:], S), A[:, :m]),
-        H=added(by_dependent, loads.chosen_rows(independent)),
+        H=added(dependent_loads, loads.chosen_rows(independent)),
     )
 
 
@@ -94,14 +109,14 @@ def _valid_only(x: Matrix, valid: np.ndarray) -> Matrix:
     return matrix(rows)
 
 
-def _quantities(limits: LoadLimits, balance: _Balance, forces: Matrix) -> Matrix:
-    """Return the limited forces (r, V) at actuator forces (n_u, V)."""
+def _limited_forces(limits: LoadLimits, balance: _Balance, forces: Matrix) -> Matrix:
+    """Return the r forces that have limits (r, V) for actuator forces (n_u, V)."""
     tau = balance.loads.chosen_columns([0])
     return added(numeric_product(limits.by_force, forces), numeric_product(limits.by_load, tau))
 
 
 def _is_point(rows: np.ndarray) -> np.ndarray:
-    """Return whether forms (k + 2, N, ...) have no extent (N,)."""
+    """Return whether forms (k + 2, N, ...) do not change over their box, which is a point (N,)."""
     others = tuple(range(2, rows.ndim))
     return np.asarray(np.abs(rows[1:-1]).sum(axis=(0, *others)) == 0.0)
 
@@ -132,11 +147,11 @@ def _positive_claim(name: str, rows: np.ndarray) -> Claim:
     predicted = center - np.abs(rows[1:-1]).sum(axis=0)
     worst = np.nan_to_num(predicted, nan=-np.inf).argmin(axis=1)
     boxes = np.arange(len(worst))
-    is_positive = lower > (1.0 - PROOF_MARGIN) * np.abs(center)
+    is_positive = lower > PROOF_MARGIN * np.abs(center)
     return Claim(
         name=name,
         lower=np.nan_to_num(lower, nan=-np.inf).min(axis=1),
-        middle=center[boxes, worst],
+        margin_at_center=center[boxes, worst],
         slopes=rows[1:-1, boxes, worst].T,
         proved=is_positive.all(axis=1),
         refuted=_is_point(rows) & (upper < 0.0).any(axis=1),
@@ -154,16 +169,16 @@ def _shared_claim(limits: LoadLimits, balance: _Balance, valid: np.ndarray) -> C
     finite = (
         valid & np.isfinite(Qt.center).all(axis=(1, 2)) & np.isfinite(H.center).all(axis=(1, 2))
     )
-    numbers = np.where(finite[:, None, None], Qt.center, 0.0)
-    needed = np.where(finite[:, None, None], H.center, 0.0)
+    Qt_center = np.where(finite[:, None, None], Qt.center, 0.0)
+    h_center = np.where(finite[:, None, None], H.center, 0.0)
     tau = np.where(finite[:, None], balance.loads.center[:, :, 0], 0.0)
     lower, upper = force_ranges(limits, tau)
-    u_0 = distribution(numbers, needed, lower, upper)
-    B = np.linalg.pinv(numbers)
+    u_0 = distribution(Qt_center, h_center, lower, upper)
+    B = np.linalg.pinv(Qt_center)
     difference = added(H, numeric_product(u_0.swapaxes(1, 2), balance.Q).T, -1.0)
     Z, converges = inverse_product(numeric_product(B.swapaxes(1, 2), balance.Q).T, difference)
     forces = shifted(numeric_product(B, _valid_only(Z, finite & converges)), u_0)
-    values = _quantities(limits, balance, forces)
+    values = _limited_forces(limits, balance, forces)
     margins = []
     for r in range(len(limits.quantities)):
         for limit, sign in ((limits.lower[r], 1.0), (limits.upper[r], -1.0)):
@@ -182,32 +197,36 @@ def _with_refuted(
     ranges: tuple[np.ndarray, np.ndarray],
     candidates: np.ndarray,
 ) -> Claim:
-    """Return the claim, refuted at the poses at which no forces within limits balance a load.
+    """Return the claim, refuted at the point boxes at which no forces within limits balance a load.
 
     Args:
         claim: the claim on shared forces.
         Qt: Q^T (N, m, n_u).
         H: generalized forces (N, m, V) for each vertex of the wrench's range.
         ranges: lower and upper limits (N, n_u) of the forces.
-        candidates: indices of the poses that are tested.
+        candidates: indices of the point boxes that are tested.
     """
     refuted = claim.refuted.copy()
-    middle = claim.middle.copy()
+    margin_at_center = claim.margin_at_center.copy()
     for i in candidates:
         low, high = ranges[0][i], ranges[1][i]
         for vertex in range(H.rows.shape[-1]):
             margin, y = separation(Qt.center[i], H.center[i, :, vertex], low, high)
             if margin < 0.0 and _separates(y, Qt, H, i, vertex, low, high):
                 refuted[i] = True
-                middle[i] = margin
+                margin_at_center[i] = margin
                 break
-    return replace(claim, refuted=refuted, middle=middle)
+    return replace(claim, refuted=refuted, margin_at_center=margin_at_center)
 
 
 def _separates(
     y: np.ndarray, Qt: Matrix, H: Matrix, i: int, vertex: int, low: np.ndarray, high: np.ndarray
 ) -> bool:
-    """Return whether y^T h is beyond y^T Q^T u for all forces within limits, with interval bounds."""
+    """Return whether y^T h is beyond y^T Q^T u for all forces u within limits, despite rounding.
+
+    The matrix Q^T and the vector h are those of box i; h balances the wrench at a vertex of its
+    range.
+    """
     error = Qt.radius[i] + 4.0 * len(y) * ROUNDING * np.abs(Qt.center[i]) + POINT_ERROR
     g = y @ Qt.center[i]
     g_error = np.abs(y) @ error
@@ -226,6 +245,9 @@ def _separates(
     )
     if not np.isfinite(ends).all():
         return False
-    most, least = ends.max(axis=0).sum(), ends.min(axis=0).sum()
-    slack = 1e-12 * np.abs(ends).max(axis=0).sum()
-    return bool(load - load_error > most + slack or load + load_error < least - slack)
+    largest = ends.max(axis=0).sum()
+    smallest = ends.min(axis=0).sum()
+    rounding = SUM_ERROR * np.abs(ends).max(axis=0).sum()
+    is_above = load - load_error > largest + rounding
+    is_below = load + load_error < smallest - rounding
+    return bool(is_above or is_below)

@@ -39,8 +39,8 @@ class LoadLimits(ReprMixin):
         by_force: (r, n_u) value of each quantity per actuator force.
         by_load: (r, m + n) value of each quantity per dimensionless force at rest.
         lower, upper: limits (r,) of the quantities, N or N m; infinite where there is no limit.
-        wrenches: (7, V) columns [1, -w] for the wrenches w at the vertices of the range of the
-            wrench at the tool.
+        wrenches: (7, V) columns [1, -w] for the V vertices w of the range of the wrench on the
+            tool.
         errors: limits (6,) of errors of the tool, m and rad; infinite where there is no limit.
         encoders: errors (n_u,) of the actuators, rad or m.
     """
@@ -59,11 +59,12 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
     """Return the limits of claims; None without claims on forces and errors.
 
     Raises:
-        InputError: there are no limits, or the machine has something that proofs do not cover.
+        InputError: there are no limits, limits of errors are given for redundant actuators, several
+            motors act on one cable, or a cable has a fixed length.
     """
     if not (claims.forces or claims.limits):
         return None
-    n_u = len(problem.drives)
+    n_u = len(problem.transmission)
     m = len(problem.axes)
     if claims.limits and n_u != m:
         what = (
@@ -80,7 +81,9 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
     return LoadLimits(
         quantities=tuple(row.name for row in rows),
         by_force=by_force,
-        by_load=np.array([row.by_load for row in rows]).reshape(len(rows), problem.drives.shape[1]),
+        by_load=np.array([row.by_load for row in rows]).reshape(
+            len(rows), problem.transmission.shape[1]
+        ),
         lower=np.array([row.lower for row in rows]),
         upper=np.array([row.upper for row in rows]),
         wrenches=_vertex_wrenches(claims.wrench),
@@ -91,7 +94,7 @@ def load_limits(problem: PoseProblem, claims: ProofClaims) -> LoadLimits | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForceRow:
-    """One limited force: its name, its coefficients, and its range."""
+    """A force that has limits: a row of the arrays of `LoadLimits`."""
 
     name: str
     by_force: np.ndarray
@@ -101,13 +104,13 @@ class _ForceRow:
 
 
 def _force_rows(problem: PoseProblem) -> list[_ForceRow]:
-    """Return the limited forces of motors, and tensions T = tau - A^T u of cables.
+    """Return the limited forces of motors, and the tensions T = tau - A^T u of cables.
 
     Raises:
         InputError: no force or tension is limited, or a cable has a fixed length.
     """
     mechanism = problem.model.mechanism
-    n_u, n_c = problem.drives.shape
+    n_u, n_c = problem.transmission.shape
     rows = []
     for i, actuator in enumerate(mechanism.actuators):
         if np.isfinite(actuator.force):
@@ -131,7 +134,7 @@ def _force_rows(problem: PoseProblem) -> list[_ForceRow]:
         rows.append(
             _ForceRow(
                 name=f"{name}: tension",
-                by_force=-problem.drives[:, column] / scale,
+                by_force=-problem.transmission[:, column] / scale,
                 by_load=np.eye(n_c)[column] / scale,
                 lower=tension.least,
                 upper=tension.greatest,
@@ -159,7 +162,7 @@ def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.
 
     Args:
         limits: limits of forces and errors.
-        loads: forces at rest (N, m + n).
+        loads: generalized forces at rest (N, m + n).
     """
     shape = (len(loads), limits.by_force.shape[1])
     lower, upper = np.full(shape, -np.inf), np.full(shape, np.inf)
@@ -172,32 +175,30 @@ def force_ranges(limits: LoadLimits, loads: np.ndarray) -> tuple[np.ndarray, np.
     return lower, upper
 
 
-def distribution(
-    balance: np.ndarray, needed: np.ndarray, lower: np.ndarray, upper: np.ndarray
-) -> np.ndarray:
+def distribution(Qt: np.ndarray, h: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Return forces (N, n_u, V) with Q^T u = h that are far from their limits if possible.
 
     Projections onto the balance alternate with projections onto the limits, narrowed by a reserve.
     Among the results for all reserves, the forces farthest from their limits are returned.
 
     Args:
-        balance: Q^T (N, m, n_u), generalized force per actuator force.
-        needed: forces h (N, m, V) that the actuators must balance, one column for each wrench.
-        lower, upper: limits (N, n_u).
+        Qt: Q^T (N, m, n_u), the transposed actuator velocities per independent velocity.
+        h: generalized forces to balance (N, m, V).
+        lower, upper: limits of u (N, n_u).
 
     Source: Cheney and Goldstein 1959, Proximity maps for convex sets (alternating projections).
     """
-    B = np.linalg.pinv(np.where(np.isfinite(balance), balance, 0.0))
+    B = np.linalg.pinv(np.where(np.isfinite(Qt), Qt, 0.0))
     low, high = lower[:, :, None], upper[:, :, None]
     width = np.where(np.isfinite(high - low), high - low, np.abs(np.where(low > -np.inf, low, 1.0)))
-    best = B @ needed
+    best = B @ h
     for reserve in RESERVES:
         first, last = low + reserve * width, high - reserve * width
         u = np.clip(np.zeros_like(best), first, last)
         for _ in range(PROJECTIONS):
-            u = u + B @ (needed - balance @ u)
+            u = u + B @ (h - Qt @ u)
             u = np.clip(u, first, last)
-        u = u + B @ (needed - balance @ u)
+        u = u + B @ (h - Qt @ u)
         is_better = _limit_distance(u, low, high) > _limit_distance(best, low, high)
         best = np.where(is_better[:, None, :], u, best)
     return np.asarray(best)
@@ -209,7 +210,7 @@ def _limit_distance(u: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndar
 
 
 def separation(
-    balance: np.ndarray, needed: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    Qt: np.ndarray, h: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the largest distance of balanced forces from their limits, and the multipliers (m,).
 
@@ -217,23 +218,24 @@ def separation(
     the linear program prove it: y^T h is beyond y^T Q^T u for all forces u within the limits.
 
     Args:
-        balance: Q^T (m, n_u), generalized force per actuator force.
-        needed: forces h (m,) that the actuators must balance.
-        lower, upper: limits (n_u,).
+        Qt: Q^T (m, n_u), the transposed actuator velocities per independent velocity.
+        h: generalized forces to balance (m,).
+        lower, upper: limits of u (n_u,).
     """
     from scipy.optimize import linprog
 
-    m, n_u = balance.shape
-    above, below = np.isfinite(lower), np.isfinite(upper)
+    m, n_u = Qt.shape
+    has_lower = np.isfinite(lower)
+    has_upper = np.isfinite(upper)
     eye = np.eye(n_u)
-    rows = np.concatenate([-eye[above], eye[below]])
-    sides = np.concatenate([-lower[above], upper[below]])
+    rows = np.concatenate([-eye[has_lower], eye[has_upper]])
+    sides = np.concatenate([-lower[has_lower], upper[has_upper]])
     solution = linprog(
         np.append(np.zeros(n_u), -1.0),
         A_ub=np.hstack([rows, np.ones((len(rows), 1))]),
         b_ub=sides,
-        A_eq=np.hstack([balance, np.zeros((m, 1))]),
-        b_eq=needed,
+        A_eq=np.hstack([Qt, np.zeros((m, 1))]),
+        b_eq=h,
         bounds=[(None, None)] * n_u + [(None, float(np.abs(sides).max(initial=1.0)))],
     )
     if solution.x is None:

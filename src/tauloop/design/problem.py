@@ -68,7 +68,7 @@ class PoseProblem(ReprMixin):
             parameter, one column after the other: changes of the loop equations (dimensionless) and of
             the actuator positions, and the twist of the tool. None if no claim needs it, or no
             parameter varies.
-        drives: actuator velocities (n_u, m + n) per dimensionless velocity.
+        transmission: actuator velocities (n_u, m + n) per dimensionless velocity.
         velocity_scale: characteristic value of every velocity (m + n,).
         ends: program of the ends of all rods (6 n_rods); None without a clearance.
         pairs: indices (n_pairs, 2) of rods whose distance is bounded.
@@ -102,7 +102,7 @@ class PoseProblem(ReprMixin):
     velocities: InstructionList | None
     loads: InstructionList | None
     deviations: InstructionList | None
-    drives: np.ndarray
+    transmission: np.ndarray
     velocity_scale: np.ndarray
     ends: InstructionList | None
     pairs: np.ndarray
@@ -191,9 +191,9 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
     v = ca.SX.sym("v", tree.n_v)
     motion = tree_motion(tree, values, Configuration(symbols.q, {}), v, ca.SX(tree.n_v, 1))
     rows = closure(mechanism, motion)
-    dropped = _not_identical(rows, assembly.dropped)
-    if dropped and any(ca.depends_on(row.psi, p) for row in rows):
-        _refuse_deviations(dropped)
+    redundant_equations = _not_identical(rows, assembly.dropped)
+    if redundant_equations and any(ca.depends_on(row.psi, p) for row in rows):
+        _refuse_deviations(redundant_equations)
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
     chosen = list(symbols.velocities)
     K = ca.jacobian(ca.vertcat(*(rows[i].rate for i in assembly.rows)), v)[:, chosen]
@@ -209,8 +209,8 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         mechanism, (motion, at_reference), needed.with_drawing, needed.cones
     )
     z = ca.vertcat(symbols.b, symbols.y, p)
-    drives = _fixed_transmission(mechanism, tree, values, p)[:, chosen]
-    units = _unit_rows(assembly, K, drives, chosen, needed.length)
+    velocity_map = _fixed_transmission(mechanism, tree, values, p)[:, chosen]
+    units = _unit_rows(assembly, K, velocity_map, chosen, needed.length)
     pairs = rod_clearance(model).pairs if needed.clearance else np.zeros((0, 2), dtype=int)
     scaled_K = ca.diag(ca.DM(assembly.loops.row_scale[list(assembly.rows)])) @ K
     scaled_K = scaled_K @ ca.diag(ca.DM(assembly.loops.velocity_scale[chosen]))
@@ -237,7 +237,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         velocities=_program(z, ca.vec(scaled_K)) if needed.velocities or needed.loads else None,
         loads=_program(z, _loads(model, symbols, motion, mechanism)) if needed.loads else None,
         deviations=deviations,
-        drives=drives * assembly.loops.velocity_scale[chosen],
+        transmission=velocity_map * assembly.loops.velocity_scale[chosen],
         velocity_scale=np.array(assembly.loops.velocity_scale[chosen], dtype=float),
         ends=_program(z, _rod_ends(mechanism.rods, motion)) if len(pairs) else None,
         pairs=pairs,
@@ -249,7 +249,7 @@ def pose_problem(model: Model, needed: NeededFunctions) -> PoseProblem:
         single_unknowns=_single_unknowns(by_y),
         is_angle=_is_angle(model, symbols),
         rotations=symbols.rotations,
-        dropped=dropped,
+        dropped=redundant_equations,
     )
 
 
@@ -270,20 +270,20 @@ def _fixed_transmission(
     """Return the actuator velocities per velocity (n_u, n_v).
 
     Raises:
-        InputError: they depend on parameters with a deviation.
+        InputError: the transmission depends on parameters with a deviation.
     """
-    drives = transmission(mechanism, topology, values)
-    if p.numel() and ca.depends_on(drives, p):
+    velocity_map = transmission(mechanism, topology, values)
+    if p.numel() and ca.depends_on(velocity_map, p):
         what = "a parameter with a deviation changes a transmission"
         raise InputError.of("deviations", what, "give deviations to other parameters")
-    return np.array(ca.DM(drives).full())
+    return np.array(ca.DM(velocity_map).full())
 
 
 def _loads(model: Model, symbols: PoseSymbols, motion: TreeMotion, mechanism: Mechanism) -> ca.SX:
     """Return generalized forces (n_c, 7) at rest and of unit wrenches, column by column.
 
-    They are multiplied by `velocity_scale`, so that they correspond to dimensionless velocities.
-    Payloads are omitted, and so is friction except its constant offset.
+    The forces are multiplied by `velocity_scale`, so that they correspond to dimensionless
+    velocities. Payloads are omitted, and so is friction except its constant offset.
     """
     assembly = model.assembly
     chosen = list(symbols.velocities)
@@ -304,7 +304,8 @@ def _deviations(
 ) -> ca.SX:
     """Return the changes due to the full tolerance of each parameter, column by column.
 
-    They are changes of loop equations, actuator positions and tool at constant coordinates.
+    The changes are those of the loop equations, the actuator positions and the tool at constant
+    coordinates.
     """
     scales = [assembly.loops.row_scale[i] / rows[i].scale for i in assembly.rows]
     psi = ca.vertcat(*(rows[i].psi for i in assembly.rows))
@@ -420,10 +421,11 @@ def _unit_rows(
     scale = np.where([loops.topology.angular[i] for i in chosen], 1.0 / length, 1.0)
     row_scale = np.where(loops.is_length[list(assembly.rows)], 1.0, length)
     scaled = ca.diag(ca.DM(row_scale)) @ K @ ca.diag(ca.DM(scale))
-    driven = A * scale
-    if ((driven != 0.0).sum(axis=1) == 1).all():
-        return scaled[:, [int(i) for i in np.flatnonzero(~driven.any(axis=0))]]
-    _, sigma, Vt = np.linalg.svd(driven)
+    scaled_A = A * scale
+    if ((scaled_A != 0.0).sum(axis=1) == 1).all():
+        # Each actuator drives a single velocity: delete the columns of these velocities.
+        return scaled[:, [int(i) for i in np.flatnonzero(~scaled_A.any(axis=0))]]
+    _, sigma, Vt = np.linalg.svd(scaled_A)
     rank = int((sigma > 1e-9 * sigma[0]).sum())
     return scaled @ ca.DM(Vt[rank:].T)
 
@@ -434,7 +436,10 @@ def _require_covered(model: Model, tolerances: Mapping[str, float]) -> None:
     mobility = len(assembly.independent)
     if assembly.passive:
         names = ", ".join(assembly.topology.velocity_names[i] for i in assembly.passive)
-        what = f"the machine has passive freedoms ({names}), which a box of poses does not fix"
+        what = (
+            f"the machine has passive degrees of freedom ({names}), which a box of poses does not "
+            "fix"
+        )
         raise InputError.of("machine", what, "lock them, or certify another machine")
     if len(model.mechanism.actuators) < mobility:
         actuators = counted(len(model.mechanism.actuators), "actuator", "drive")

@@ -33,7 +33,7 @@ from tauloop.design.violations_within import machine_of, violation_by_deviations
 FIRST_HALVINGS = 5
 #: Maximum number of boxes of a batch.
 BATCH_SIZE = 512
-#: Claims with a measure.
+#: Names of the claims with a measure (see `Claim`).
 MEASURES = ("parallel singularity", "serial singularity", "constraint singularity")
 
 
@@ -138,7 +138,7 @@ class _Pending:
         level, index: dyadic fractions of the boxes (N, k).
         unknowns: start values of the unknowns at the centers (N, n).
         priority: predicted margins of the parent boxes; smaller values come first (N,).
-        least: proved bounds of `MEASURES` in the parent boxes (N, 3).
+        least: proved lower bounds of `MEASURES` in the parent boxes (N, 3).
     """
 
     number: np.ndarray
@@ -335,9 +335,9 @@ def _outcome(
             measures[name] = min(measures[name], pending_least if path.is_complete else 0.0)
     no_boxes = pending.level[:0]
     unknowns = [enclosure.boxes.unknowns[mask] for enclosure, mask in proved.enclosures]
-    is_whole = state.counterexample is None and path.is_complete and len(pending.number) == 0
+    is_decided = state.counterexample is None and path.is_complete and len(pending.number) == 0
     unconnected = 0
-    if is_whole:
+    if is_decided:
         unconnected = _unconnected(problem, domain, path, state.tree, proved)
     return BoxSearch(
         domain=domain,
@@ -347,7 +347,7 @@ def _outcome(
         index=np.concatenate([no_boxes, *proved.index]),
         unknowns=np.concatenate([path.last[None][:0], *unknowns]),
         n_evaluated=state.n_evaluated,
-        undecided=0.0 if is_whole else max(1.0 - state.volume, 2.0**-MAX_LEVEL),
+        undecided=0.0 if is_decided else max(1.0 - state.volume, 2.0**-MAX_LEVEL),
         unconnected=unconnected,
         measures=measures,
         worst=state.worst,
@@ -368,57 +368,57 @@ def _update_measures(measures: dict[str, float], enclosure: Enclosure, mask: np.
     """Reduce the proved bounds of measures to the smallest bounds in the proved boxes."""
     for claim in enclosure.claims:
         if claim.measure is not None:
-            known = measures.setdefault(claim.name, np.inf)
+            bound = measures.setdefault(claim.name, np.inf)
             if mask.any():
-                measures[claim.name] = min(known, float(claim.measure[mask].min()))
+                measures[claim.name] = min(bound, float(claim.measure[mask].min()))
 
 
 def _divided(
     tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure, chosen: np.ndarray
 ) -> _Pending:
     """Return the halves of boxes, with start values by linear prediction."""
-    which = np.flatnonzero(chosen)
-    axis = np.argmax(enclosure.influence[which], axis=1)
-    level, index, faces = halves(batch.level[which], batch.index[which], axis, domain.round)
-    numbers = tree.divide(batch.number[which], axis, faces)
-    both = np.concatenate([which, which])
+    indices = np.flatnonzero(chosen)
+    axis = np.argmax(enclosure.influence[indices], axis=1)
+    level, index, faces = halves(batch.level[indices], batch.index[indices], axis, domain.round)
+    numbers = tree.divide(batch.number[indices], axis, faces)
+    parent_of_half = np.concatenate([indices, indices])
     centers = domain.poses((2 * index + 1) * 0.5 ** (level + 1))
-    guess = predicted(enclosure, both, centers)
-    guess = np.where(np.isfinite(guess), guess, enclosure.boxes.unknowns[both])
-    priority = np.zeros(len(which))
+    guess = predicted(enclosure, parent_of_half, centers)
+    guess = np.where(np.isfinite(guess), guess, enclosure.boxes.unknowns[parent_of_half])
+    priority = np.zeros(len(indices))
     for claim in enclosure.claims:
-        predicted_margin = claim.middle - np.abs(claim.slopes).sum(axis=1)
-        scale = np.maximum(np.abs(claim.middle), 1e-12)
+        predicted_margin = claim.margin_at_center - np.abs(claim.slopes).sum(axis=1)
+        scale = np.maximum(np.abs(claim.margin_at_center), 1e-12)
         with np.errstate(over="ignore"):
-            relative = np.nan_to_num(predicted_margin / scale, nan=0.0)[which]
+            relative = np.nan_to_num(predicted_margin / scale, nan=0.0)[indices]
         priority = np.minimum(
-            priority, np.where(enclosure.has_unique_solution[which], relative, 0.0)
+            priority, np.where(enclosure.has_unique_solution[indices], relative, 0.0)
         )
-    least = _proved_measures(enclosure, which)
+    bounds_of_measures = _proved_measures(enclosure, indices)
     return _Pending(
         numbers,
         level,
         index,
         guess,
         np.concatenate([priority, priority]),
-        np.concatenate([least, least]),
+        np.concatenate([bounds_of_measures, bounds_of_measures]),
     )
 
 
-def _proved_measures(enclosure: Enclosure, which: np.ndarray) -> np.ndarray:
+def _proved_measures(enclosure: Enclosure, indices: np.ndarray) -> np.ndarray:
     """Return the proved bounds of `MEASURES` in some boxes (N, 3)."""
-    least = np.zeros((len(which), len(MEASURES)))
+    bounds = np.zeros((len(indices), len(MEASURES)))
     for claim in enclosure.claims:
         if claim.measure is not None:
             values = np.where(
                 enclosure.has_unique_solution, np.nan_to_num(claim.measure, nan=0.0), 0.0
             )
-            least[:, MEASURES.index(claim.name)] = values[which]
-    return least
+            bounds[:, MEASURES.index(claim.name)] = values[indices]
+    return bounds
 
 
 def _first_boxes(tree: _Tree, domain: Domain, batch: _Pending, enclosure: Enclosure) -> _Pending:
-    """Return the parts of the whole box after several halvings of the most influential axes."""
+    """Return the boxes after several halvings of the whole box along the most influential axes."""
     influence = enclosure.influence[0].copy()
     for _ in range(FIRST_HALVINGS):
         axis = np.full(len(batch.number), int(np.argmax(influence)))
@@ -454,20 +454,20 @@ def _unconnected(
     leaves = _Leaves.of(tree, np.concatenate(proved.number))
     center = leaves.at(np.zeros(1, dtype=int), np.full((1, len(domain.varied)), 0.5))
     at_center = closed_only(problem, points(domain.center[None], path.last[None]))
-    missing = int((~is_within(merged, center, at_center)).sum())
+    n_unconnected = int((~is_within(merged, center, at_center)).sum())
     if not tree.parents:
-        return missing
+        return n_unconnected
     parents = np.concatenate(tree.parents)
     faces = np.concatenate(tree.faces)
-    inside = ~is_outside_cylinder(faces, domain.round)
-    parents = parents[inside]
-    faces = faces[inside]
+    is_inside = ~is_outside_cylinder(faces, domain.round)
+    parents = parents[is_inside]
+    faces = faces[is_inside]
     lower = leaves.at(leaves.child[parents], faces)
     upper = leaves.at(leaves.child[parents] + leaves.step[parents], faces)
     b = domain.poses(faces)
     at_faces = closed_only(problem, points(b, predicted(merged, lower, b)))
-    same = is_within(merged, lower, at_faces) & is_within(merged, upper, at_faces)
-    return missing + int((~same).sum())
+    is_same_solution = is_within(merged, lower, at_faces) & is_within(merged, upper, at_faces)
+    return n_unconnected + int((~is_same_solution).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,22 +56,24 @@ def violation(
     poses: list[np.ndarray] = []
     starts: list[np.ndarray] = []
     worst: str | None = None
-    least = np.inf
+    smallest_bound = np.inf
     boxes = enclosure.boxes
     for claim in enclosure.claims:
         is_open = chosen & enclosure.has_unique_solution & ~claim.proved
         if not is_open.any():
             continue
         lower = np.where(is_open, np.nan_to_num(claim.lower, nan=-1e300, neginf=-1e300), np.inf)
-        if worst is None or lower.min() < least:
+        if worst is None or lower.min() < smallest_bound:
             worst = claim.name
-            least = float(lower.min())
-        margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
-        for which in np.argsort(margin)[:MAX_TRIALS]:
-            if margin[which] < 0.0 or claim.middle[which] < 0.0:
-                vertex = -np.sign(claim.slopes[which])
-                poses.append(boxes.middle[which] + boxes.generators[which] @ vertex)
-                starts.append(predicted(enclosure, np.array([which]), poses[-1][None])[0])
+            smallest_bound = float(lower.min())
+        margin = np.where(
+            is_open, claim.margin_at_center - np.abs(claim.slopes).sum(axis=1), np.inf
+        )
+        for box in np.argsort(margin)[:MAX_TRIALS]:
+            if margin[box] < 0.0 or claim.margin_at_center[box] < 0.0:
+                vertex = -np.sign(claim.slopes[box])
+                poses.append(boxes.middle[box] + boxes.generators[box] @ vertex)
+                starts.append(predicted(enclosure, np.array([box]), poses[-1][None])[0])
     open_boxes = np.flatnonzero(chosen & ~enclosure.has_unique_solution)[:MAX_TRIALS]
     if len(open_boxes):
         worst = "loops"
@@ -89,25 +91,25 @@ def first_violation(
 ) -> Counterexample | None:
     """Return the first pose that violates a claim on the reference's assembly mode."""
     for claim in trial.claims:
-        for which in np.flatnonzero(claim.refuted & trial.has_unique_solution):
-            pose = trial.boxes.middle[which]
+        for box in np.flatnonzero(claim.refuted & trial.has_unique_solution):
+            pose = trial.boxes.middle[box]
             path_to_pose = follow(problem, path.end, path.last, pose)
-            unknowns = trial.boxes.unknowns[which]
+            unknowns = trial.boxes.unknowns[box]
             distance = np.abs(path_to_pose.last - unknowns) / problem.unknown_scale
             if path_to_pose.is_complete and distance.max(initial=0.0) < SAME_SOLUTION_TOLERANCE:
                 return Counterexample(
                     pose=pose,
                     unknowns=unknowns,
                     claim=claim.name,
-                    excess=claim.excess(int(which)),
+                    excess=claim.excess(int(box)),
                 )
     return None
 
 
 def out_of_reach(problem: PoseProblem, trial: Enclosure) -> Counterexample | None:
     """Return the first pose that no assembly mode reaches."""
-    for which in np.flatnonzero(~trial.has_unique_solution)[-MAX_REACH_TRIALS:]:
-        counterexample = reach_violation(problem, trial.boxes.middle[which])
+    for box in np.flatnonzero(~trial.has_unique_solution)[-MAX_REACH_TRIALS:]:
+        counterexample = reach_violation(problem, trial.boxes.middle[box])
         if counterexample is not None:
             return counterexample
     return None

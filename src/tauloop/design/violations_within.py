@@ -94,10 +94,12 @@ def _worst_points(domain: Domain, enclosure: Enclosure, chosen: np.ndarray) -> B
         is_open = chosen & enclosure.has_unique_solution & ~claim.proved
         if not is_open.any():
             continue
-        margin = np.where(is_open, claim.middle - np.abs(claim.slopes).sum(axis=1), np.inf)
+        margin = np.where(
+            is_open, claim.margin_at_center - np.abs(claim.slopes).sum(axis=1), np.inf
+        )
         which = int(np.argmin(np.nan_to_num(margin, nan=np.inf)))
         vertex = -np.sign(claim.slopes[which])
-        relative = float(margin[which] / max(abs(claim.middle[which]), 1e-12))
+        relative = float(margin[which] / max(abs(claim.margin_at_center[which]), 1e-12))
         pose = boxes.middle[which] + boxes.generators[which] @ vertex
         if np.isfinite(pose).all():
             candidates.append((relative, which, pose))
@@ -134,10 +136,10 @@ def _vertex_machines(
         step[k] = tolerance
         machine = machine_of(problem, problem.nominal + step)
         deviating = enclose(machine, requirements, trial_points)
-        margins = {claim.name: claim.middle for claim in deviating.claims}
+        margins = {claim.name: claim.margin_at_center for claim in deviating.claims}
         for claim in trial.claims:
             missing = np.full(len(trial_points), np.nan)
-            changes[claim.name].append(margins.get(claim.name, missing) - claim.middle)
+            changes[claim.name].append(margins.get(claim.name, missing) - claim.margin_at_center)
     machines: list[tuple[float, np.ndarray]] = []
     for claim in trial.claims:
         machines += _worst_vertex(
@@ -158,7 +160,7 @@ def _worst_vertex(
         changes: changes of its margin due to the deviation of each parameter (n_p, N).
         has_unique_solution: whether the loops of the nominal machine are closed (N,).
     """
-    predicted_margin = claim.middle - np.abs(changes).sum(axis=0)
+    predicted_margin = claim.margin_at_center - np.abs(changes).sum(axis=0)
     predicted_margin = np.where(
         has_unique_solution, np.nan_to_num(predicted_margin, nan=np.inf), np.inf
     )
@@ -166,7 +168,7 @@ def _worst_vertex(
     if not predicted_margin[which] < 0.0:
         return []
     signs = -np.sign(changes[:, which])
-    relative = float(predicted_margin[which] / max(abs(claim.middle[which]), 1e-12))
+    relative = float(predicted_margin[which] / max(abs(claim.margin_at_center[which]), 1e-12))
     return [(relative, problem.nominal + signs * problem.tolerances)]
 
 

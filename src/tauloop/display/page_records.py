@@ -36,8 +36,8 @@ class PageRecord(PlainData, ReprMixin):
         title: heading.
         status: status of the result, ``ok`` or ``doubtful``.
         pieces: contents, in order.
-        made: contents at the end of the page: diagnostics and provenance (command, files with
-            their hashes, versions, options).
+        made: origin of the result, at the end of the page: diagnostics and provenance (command,
+            files with their hashes, versions, options).
     """
 
     json_format: ClassVar[str] = RECORD_FORMAT
@@ -106,10 +106,10 @@ def page_record(
 
 def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Table:
     cells = tuple(_diagnostic_row(item) for item in diagnostics)
-    heads = ("diagnostic", "value", "unit", "pass if", "verdict")
+    headers = ("diagnostic", "value", "unit", "pass if", "verdict")
     note = "Each value is computed independently of the algorithm that produced the result."
     numeric = (False, True, False, False, False)
-    return Table(title="Diagnostics", heads=heads, cells=cells, numeric=numeric, note=note)
+    return Table(title="Diagnostics", heads=headers, cells=cells, numeric=numeric, note=note)
 
 
 def _diagnostic_row(item: Diagnostic) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _provenance_pieces(
 
 
 def _flattened(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield nested data as dotted names and texts; empty and false values are omitted."""
+    """Yield dotted names and texts of nested data, without empty and false values."""
     for name, value in data.items():
         if isinstance(value, Mapping):
             yield from _flattened(value, f"{prefix}{name}.")
@@ -163,7 +163,8 @@ def fingerprints(command: Sequence[str], outputs: Collection[Path] = ()) -> dict
     """
     hashes: dict[str, str] = {}
     for word in command:
-        for path in (Path(word), Path(word.partition("=")[2])):
+        option_value = word.partition("=")[2]  # of a word such as --log=run.csv
+        for path in (Path(word), Path(option_value)):
             if path not in outputs:
                 _fingerprint(path, hashes)
     return hashes
@@ -180,9 +181,9 @@ def _fingerprint(path: Path, hashes: dict[str, str]) -> None:
             path.suffix.lower() in (".yaml", ".yml")
             and path.stat().st_size <= MAX_DESCRIPTION_BYTES
         ):
-            for name in re.findall(
-                r"[\w./-]+\.\w+", path.read_text(encoding="utf-8", errors="replace")
-            ):
+            description = path.read_text(encoding="utf-8", errors="replace")
+            # Words with an extension, such as meshes/link.stl; most others are not files.
+            for name in re.findall(r"[\w./-]+\.\w+", description):
                 _fingerprint(path.parent / name, hashes)
     except OSError:  # the word does not name a file
         return

@@ -142,8 +142,8 @@ class DriveLineFitOptions(Options):
         bounds: range of each unknown parameter of the drive line, such as 'cart_viscous=10:100'
             (SI) or 'gap=0.1mm:2mm'; searched on a log scale if both limits are positive.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
-            against the master; one: without the slave.
+        motor_setup: how the motors are used: `as-written` (as in the file), `preloaded` (the slave
+            always pulls against the master) or `one` (without the slave).
         value_tolerance: tolerance of a measured value, as a fraction of it, for steps without
             tolerances.
         generations: number of generations of the global search; with 0 only the local fit, from the

@@ -23,8 +23,8 @@ from tauloop.drives.machine.lines import MOTORS
 from tauloop.drives.tuning.evaluations import box_differences
 from tauloop.integrate.integrators import Integrator
 
-#: Observations do not determine a direction of the unknowns along which the criteria change by less
-#: than this number of tolerances (root of the sum of squares) over the whole range.
+#: Observations determine a direction of the unknowns if the criteria change along the direction by
+#: at least this number of tolerances (root of the sum of squares) over the whole range.
 DETERMINED = 1.0
 #: Residuals are clipped to this number of tolerances, so that a failed run does not dominate.
 RESIDUAL_BOUND = 1e3
@@ -184,7 +184,7 @@ def predicted(
                 criteria_of_k["overshoot"] = np.where(
                     overshoot > 0, overshoot, -criteria_of_k["final_error"]
                 )
-            values[k] = _measured(observations[k], criteria_of_k)
+            values[k] = _measured_criteria(observations[k], criteria_of_k)
     return np.stack([column for k in range(len(observations)) for column in values[k]], axis=1)
 
 
@@ -199,11 +199,10 @@ def slopes(
 ) -> np.ndarray:
     """Return the derivatives (m, n) of measured criteria with respect to fractions of the ranges.
 
-    They are forward sensitivities, computed in one batch for each setup of the motors.
-
-    An overshoot is treated as with `signed` of `predicted`. Derivatives that cannot be computed are
-    NaN: those with respect to an unknown step or to a parameter that scales the evaluated position,
-    and those of the swing.
+    The derivatives are forward sensitivities, computed in one batch for each setup of the motors.
+    The overshoot is signed, as in `predicted` with `signed`. Some derivatives cannot be computed
+    and are NaN: those with respect to an unknown step or to a parameter that scales the evaluated
+    position, and those of criteria without sensitivities, such as the swing.
 
     Args:
         axis, unknowns, observations, integrator, known: as in `predicted`.
@@ -249,7 +248,7 @@ def slopes(
             changes = {name: derivatives.get(name, unavailable)[row] @ chain for name in NAMES}
             if observations[k].measured.get("overshoot", 0.0) > 0 and not has_overshoot[row]:
                 changes["overshoot"] = -changes["final_error"]
-            rows[k] = _measured(observations[k], changes)
+            rows[k] = _measured_criteria(observations[k], changes)
     return np.array([row for k in range(len(observations)) for row in rows[k]])
 
 
@@ -261,7 +260,7 @@ class _Batch:
         axis: axis with this setup of motors.
         indices: indices of these k observations among all.
         parameters: parameters of each of these observations: numbers, or names of values.
-        columns: values (k N,) by parameter, observation by observation.
+        columns: values (k N,) by parameter; the N values of an observation are consecutive.
         steps: steps of the reference (k N,).
     """
 
@@ -314,8 +313,15 @@ def _batches(
         )
 
 
-def _measured(observation: Observation, criteria: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the measured criteria of an observation, or their derivatives."""
+def _measured_criteria(
+    observation: Observation, criteria: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
+    """Return the measured criteria of an observation, or their derivatives.
+
+    Args:
+        observation: the observation.
+        criteria: all criteria, or their derivatives, by name.
+    """
     scaled = [criteria[key] / scale for key, scale in observation.scales.items()]
     return [
         np.sum(scaled, axis=0) if name == "cost" else criteria[name]
@@ -506,7 +512,7 @@ def _differential_evolution(
 
     def losses(shares: np.ndarray) -> np.ndarray:
         stages.part(next(generation), generations + 1)
-        return _loss(misfit.residuals(shares.T))
+        return _soft_l1_loss(misfit.residuals(shares.T))
 
     evolution = differential_evolution(
         losses,
@@ -533,9 +539,10 @@ def assess_plant(
     integrator: Integrator | None = None,
     known: Mapping[str, float] | None = None,
 ) -> PlantFit:
-    """Return how well values of the unknowns reproduce the measured values.
+    """Return the fit for given values of the unknowns, without a search.
 
-    The result also states which directions of the unknowns the measured values determine.
+    The result states how well the values reproduce the measured values, and which directions of the
+    unknowns the measured values determine.
 
     Args:
         axis, unknowns, observations, integrator, known: as in `search_plant`.
@@ -575,12 +582,12 @@ def assess_plant(
         ),
         sensitivities=sensitivities,
         directions=directions,
-        loss=float(_loss(((criteria[is_fitted] - measured) / tolerances)[None])[0]),
+        loss=float(_soft_l1_loss(((criteria[is_fitted] - measured) / tolerances)[None])[0]),
         evaluations=2 * len(share) + 1,
     )
 
 
-def _loss(residuals: np.ndarray) -> np.ndarray:
+def _soft_l1_loss(residuals: np.ndarray) -> np.ndarray:
     """Return the soft L1 losses (N,) of residuals (N, m), which limit the effect of outliers."""
     clipped = np.clip(residuals, -RESIDUAL_BOUND, RESIDUAL_BOUND)
     return np.asarray(np.sum(np.sqrt(1.0 + clipped**2) - 1.0, axis=1))

@@ -183,7 +183,9 @@ def _by_name(
                 text = value if isinstance(value, str) else f"{float(value):.17g}"
             except TypeError:
                 raise InputError.of(
-                    f"{where} {name}", f"is {value!r:.80}", "give one number, or a text: '10 mm'"
+                    f"{where} {name}",
+                    f"is {value!r:.80}",
+                    "give a number, or a string such as '10 mm'",
                 ) from None
             numbers[column] = quantity(
                 f"{where} {name}", text, parse_unit(units[column] or "1").dimension

@@ -109,11 +109,11 @@ def instruction_operands(function: ca.Function) -> Iterator[Sequence[int]]:
     return map(interface.Function_instruction_input, repeat(program.this), numbers)
 
 
-def has_places_in_order(function: ca.Function) -> bool:
-    """Return whether the k-th value of a function has the place k.
+def has_sequential_results(function: ca.Function) -> bool:
+    """Return whether the k-th value of a function is element k of its work vector.
 
-    This is the case if no place is used twice, because CasADi numbers new places in the order of
-    the instructions (option `live_variables` is off).
+    This is the case if no element is used twice, because CasADi numbers new elements in the order
+    of the instructions (option `live_variables` is off).
     """
     outputs = sum(function.nnz_out(i) for i in range(function.n_out()))
     return bool(function.sz_w() == function.n_instructions() - outputs)

@@ -21,23 +21,25 @@ from tauloop.model.positions.encoder_fit import (
     fit_actuators,
 )
 
-#: Standard deviations of encoders: one for all, or one for each name; numbers, or texts with units.
-Noise = float | str | Mapping[str, float | str] | None
+#: Standard deviations of encoders: a number in SI units or a string with a unit, for all encoders
+#: or by name; None for the defaults.
+EncoderDeviations = float | str | Mapping[str, float | str] | None
 
 
 def actuator_values(
-    model: Model, position: object, noise: Noise = None, where: str = "actuators"
+    model: Model, position: object, noise: EncoderDeviations = None, where: str = "actuators"
 ) -> tuple[np.ndarray, ActuatorFit | None]:
     """Return the positions (n,) of leading actuators and passive coordinates, and the fit or None.
 
-    If redundant actuators are named, the pose is a least-squares fit to all named positions.
-
-    If the named actuators determine the pose, only their positions are used. Otherwise, leading
-    actuators that are not named are at the reference pose.
+    The leading actuators are a minimal set that determines the pose; all other actuators are
+    redundant. If only leading actuators are named, there is no fit: the others keep their positions
+    at the reference pose. If a redundant actuator is named, the pose is a least-squares fit to the
+    named positions. If these do not determine the pose, the fit also uses the positions of the
+    remaining leading actuators at the reference pose.
 
     Args:
         model: the machine.
-        position: a row, a mapping, a text, or None for the reference pose (see `named_values`).
+        position: a row, a mapping, a string, or None for the reference pose (see `named_values`).
         noise: standard deviations of the actuators' positions, which weight them in the fit (see
             `encoder_deviations`).
         where: name of the option or argument, for messages.
@@ -82,7 +84,7 @@ def agreement(fit: ActuatorFit | None) -> tuple[Diagnostic, ...]:
     )
 
 
-def stated_columns(port: Port, position: object, where: str = "actuators") -> tuple[str, ...]:
+def given_columns(port: Port, position: object, where: str = "actuators") -> tuple[str, ...]:
     """Return the columns of a port whose positions are given.
 
     A row and None (the reference pose) give all columns.
@@ -97,7 +99,11 @@ def stated_columns(port: Port, position: object, where: str = "actuators") -> tu
     if not isinstance(position, Mapping) or not position:
         return port.columns
     words = [str(name) for name in position]
-    return tuple(full_name(port.columns, word, where) for word in words if not _is_turn(port, word))
+    return tuple(
+        full_name(port.columns, word, where)
+        for word in words
+        if not _is_rotation_component(port, word)
+    )
 
 
 def _named_actuators(model: Model, port: Port, position: object, where: str) -> list[int]:
@@ -110,7 +116,9 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
     if isinstance(position, Mapping):
         words = [str(name) for name in position]
         columns = [
-            full_name(port.columns, word, where) for word in words if not _is_turn(port, word)
+            full_name(port.columns, word, where)
+            for word in words
+            if not _is_rotation_component(port, word)
         ]
         return sorted(k for k in range(count) if port.columns[k] in columns)
     if numbers(position, where).shape[-1:] == (port.size,):
@@ -118,6 +126,6 @@ def _named_actuators(model: Model, port: Port, position: object, where: str) -> 
     return list(model.assembly.leading)
 
 
-def _is_turn(port: Port, name: str) -> bool:
+def _is_rotation_component(port: Port, name: str) -> bool:
     """Return whether a name is a component of the rotation vector of a passive quaternion."""
     return name.rpartition(".")[2] in ("rx", "ry", "rz") and name not in port.columns

@@ -84,7 +84,8 @@ MAX_REASON = 160
 LARGE_CONDITION = 1000.0
 #: Eigenvalues of the mass matrix, scaled to a unit diagonal, below this value count as zero.
 MIN_EIGENVALUE = 1e-12
-#: A degree of freedom takes part in such a motion if its component of the eigenvector exceeds this.
+#: A degree of freedom takes part in a motion without inertia if its component of the eigenvector
+#: exceeds this.
 MIN_MOTION_COMPONENT = 1e-6
 
 
@@ -207,40 +208,45 @@ def check(machine: MachineSource, options: CheckOptions | None = None) -> Inspec
         >>> round(inspection.to_pandas().loc["platform.z", "reference"], 2).item()
         -0.5
     """
-    model, driven = modeled(machine), (options or CheckOptions()).driven
+    model = modeled(machine)
+    needs_drives = (options or CheckOptions()).driven
     assembly, mechanism = model.assembly, model.mechanism
-    free = undriven(assembly)
+    undriven_freedoms = undriven(assembly)
     problems = Problems([*assembly.findings, *_beyond_stops(model), *omission_problems(mechanism)])
     if mechanism.unstated_motors:
         problems += [unstated_motors(assembly)]
     elif not mechanism.actuators:
         what = "nothing is driven: the machine has no actuator"
         problems.add("actuators", what, motor_remedy(mechanism.file), file=mechanism.file)
-    elif driven and free:
-        what = f"nothing drives {len(free)} of the {assembly.mobility} degrees of freedom: {', '.join(map(str, free))}"
+    elif needs_drives and undriven_freedoms:
+        names = ", ".join(map(str, undriven_freedoms))
+        what = (
+            f"nothing drives {len(undriven_freedoms)} of the {assembly.mobility} degrees of "
+            f"freedom: {names}"
+        )
         remedy = f"{motor_remedy(mechanism.file)}; or lock these degrees of freedom"
         problems.add("actuators", what, remedy, file=mechanism.file)
-    others, guessed = _other_modes(assembly)
+    other_modes, guess_note = _other_modes(assembly)
     limitations: list[Problem] = []
     if not problems:
-        faults, limitations = _unbuilt(model)
+        faults, limitations = _build_problems(model)
         problems += faults
     notes = [*unbounded_note(mechanism), *assembly.notes]
-    if guessed is not None:
-        notes.append(guessed)
+    if guess_note is not None:
+        notes.append(guess_note)
     if not problems:
         notes += [*_near_singular(assembly), *_without_inertia(model), *_without_masses(model)]
     notes += [*drum_jumps(assembly, assembly.states), *unplaced_masses(mechanism), *limitations]
     return Inspection(
         model=model,
-        undriven=free,
-        other_modes=others,
+        undriven=undriven_freedoms,
+        other_modes=other_modes,
         problems=tuple(problems),
         notes=tuple(notes),
     )
 
 
-def _unbuilt(model: Model) -> tuple[list[Problem], list[Problem]]:
+def _build_problems(model: Model) -> tuple[list[Problem], list[Problem]]:
     """Build the kinematics and inverse dynamics of platform and actuator motion.
 
     Returns:

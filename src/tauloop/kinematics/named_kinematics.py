@@ -35,7 +35,7 @@ from tauloop.equations.ports import (
     output_port,
 )
 from tauloop.geometry.machine_geometry import machine_geometry
-from tauloop.kinematics.actuator_positions import actuator_values, agreement, stated_columns
+from tauloop.kinematics.actuator_positions import actuator_values, agreement, given_columns
 from tauloop.kinematics.drum_jumps import drum_diagnostics
 from tauloop.kinematics.equilibrium import static_equilibrium, unstated_passive
 from tauloop.kinematics.homotopy.monodromy import Report, unreported
@@ -308,7 +308,7 @@ def _poses(
     diagnostics: tuple[Diagnostic, ...] = agreement(fit)
     equilibrium = None
     if entry is ACTUATORS and fit is None and not options.all_modes:
-        free = unstated_passive(model, stated_columns(ports.position, position))
+        free = unstated_passive(model, given_columns(ports.position, position))
         if free:
             equilibrium = static_equilibrium(model, values, free)
             diagnostics = (*diagnostics, *equilibrium.diagnostics(model))

@@ -165,7 +165,7 @@ class UndoneStep:
     Attributes:
         name: name of the step.
         elements: bodies and rods that the step would have removed or changed.
-        reason: change of the machine's motion that the step caused.
+        reason: change of the machine's motion that the step caused, as text.
     """
 
     name: str
@@ -286,9 +286,10 @@ def reduce_model(
     mechanism = replace(original, outputs=()) if original.outputs else original
     options = options or ReductionOptions()
     rng = np.random.default_rng(options.seed)
-    full, stages = Model(mechanism), Stages(progress, 3)
+    full = Model(mechanism)
+    stages = Stages(progress, 3)
     applied = _apply_steps(full, rng, options)
-    steps, flat = applied.done, applied.flat
+    steps = applied.done
     result = without_unused_parameters(applied.mechanism)
     stages.done()
     reduced = Model(result)
@@ -306,12 +307,12 @@ def reduce_model(
         full=original,
         mechanism=result,
         steps=tuple(steps),
-        undone=(*dict.fromkeys(applied.undone), *_left_out(original)),
+        undone=(*dict.fromkeys(applied.undone), *_removed_outputs(original)),
         comparison=comparison,
         coordinates=(full.topology.n_q, reduced.topology.n_q),
         equations=(_loop_equations(full), _loop_equations(reduced)),
         couplings=(len(mechanism.couplings), len(result.couplings)),
-        newton_euler=tuple(_newton_euler(mechanism, flat, result)),
+        newton_euler=tuple(_newton_euler(mechanism, applied.planar_mechanism, result)),
         diagnostics=(
             diagnostic(
                 "largest error of a force, fraction of the largest force",
@@ -326,8 +327,8 @@ def reduce_model(
     )
 
 
-def _left_out(mechanism: Mechanism) -> tuple[UndoneStep, ...]:
-    """Return a note that the machine's outputs are removed; empty if it has none."""
+def _removed_outputs(mechanism: Mechanism) -> tuple[UndoneStep, ...]:
+    """Return the removal of the machine's outputs as a note; empty if the machine has none."""
     names = tuple(output.name for output in mechanism.outputs)
     reason = "a reduced machine has no outputs, because it may lack their bodies and coordinates"
     if not names:
@@ -354,13 +355,15 @@ class _StepRecord:
 
     Attributes:
         mechanism: the machine after the steps so far.
-        flat: the machine after parallel links behind each other were merged.
+        planar_mechanism: the machine after parallel links behind each other were merged, so that
+            all links are in one plane.
         done: the steps that were applied.
         undone: the steps that were undone, each with its reason.
     """
 
     def __init__(self, full: Model) -> None:
-        self.mechanism = self.flat = full.mechanism
+        self.mechanism = full.mechanism
+        self.planar_mechanism = full.mechanism
         self.mobility = full.assembly.mobility
         self.done: list[Step] = []
         self.undone: list[UndoneStep] = []
@@ -370,7 +373,7 @@ class _StepRecord:
         after, step = outcome
         if not (step.kept or step.removed):
             return False
-        reason = self.harm(after)
+        reason = self.motion_change(after)
         if reason:
             self.undone.append(
                 UndoneStep(name=step.name, elements=step.removed or step.kept, reason=reason)
@@ -379,11 +382,11 @@ class _StepRecord:
         self.mechanism = after
         self.done.append(step)
         if step.name == BEFORE_AND_BEHIND:
-            self.flat = after
+            self.planar_mechanism = after
         return True
 
-    def harm(self, after: Mechanism) -> str:
-        """Return why a step changes the motion of the machine; empty if it does not."""
+    def motion_change(self, after: Mechanism) -> str:
+        """Return the change of the machine's motion by a step as text; empty if there is none."""
         try:
             assembly = Model(without_unused_parameters(after)).assembly
         except TauloopError as error:
@@ -488,7 +491,7 @@ def _couple(
         candidates = [c for c in parallel_couplings(rest, motions) if c.name not in present]
         for added in ((), *((coupling,) for coupling in candidates)):
             coupled = replace(rest, couplings=(*rest.couplings, *added))
-            if not steps.harm(coupled):
+            if not steps.motion_change(coupled):
                 names = tuple(coupling.name for coupling in added)
                 steps.apply((coupled, replace(step, kept=(*step.kept, *names))))
                 return
@@ -496,7 +499,7 @@ def _couple(
             UndoneStep(
                 name=step.name,
                 elements=step.removed,
-                reason=f"{steps.harm(rest)}, and no coupling restores it",
+                reason=f"{steps.motion_change(rest)}, and no coupling restores it",
             )
         )
         return

@@ -34,15 +34,16 @@ from tauloop.model import Model
 BISECTIONS = 40
 #: Number of poses that are processed together; it limits the memory of intermediate matrices.
 SINGULARITY_CHUNK = 8192
-
+#: Kinds of singularity: type 1 (serial), type 2 (parallel), and of the loop constraints.
 SINGULARITY_KINDS = ("serial", "parallel", "constraint")
 #: Default of the smallest accepted distance from singularities.
 DEFAULT_DISTANCE = 0.05
 #: Fraction of the reference pose's distance that is the limit if that distance is smaller than the
 #: default.
 REFERENCE_FRACTION = 0.5
-#: Distance below which the reference pose counts as singular; then the default applies.
+#: Distance below which the reference pose counts as singular, so that the default applies.
 SINGULAR_DISTANCE = 1e-6
+#: Names of the determinants that change sign at singularities.
 _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 
 
@@ -50,15 +51,16 @@ _DETERMINANTS = ("serial_determinant", "parallel_determinant")
 class Singularities:
     """Distances of N poses from singularities.
 
-    The three distances are computed when one of them is first read, and so are the determinants.
+    The three distances are computed together when one of them is first read, and the determinants
+    likewise.
 
     Attributes:
         serial: distance from type 1 (N,): smallest norm of the independent (platform) velocities
             over all motions of unit norm.
         parallel: distance from type 2 (N,): smallest norm of the actuator velocities over all
-            motions of unit norm that are orthogonal to the passive ones. It is zero where the
-            machine moves with its actuators at rest although this motion is not a
-            passive degree of freedom.
+            motions of unit norm that are orthogonal to the passive degrees of freedom. It is zero
+            where the machine can move with its actuators at rest, apart from the passive degrees of
+            freedom.
         constraint: ratio of the smallest to the largest singular value (N,) of the loop Jacobian.
         serial_determinant, parallel_determinant: determinants (N,) of the loop Jacobian stacked
             with the rows of the platform's, or the actuators', velocities. They change sign where a
@@ -212,18 +214,20 @@ def _smallest(matrices: np.ndarray, passive: int = 0) -> np.ndarray:
         matrices: the matrices.
         passive: number of smallest singular values to skip, which belong to passive motions.
     """
-    driven = matrices.shape[2] - passive
-    if driven == 0:
+    n_actuated = matrices.shape[2] - passive
+    if n_actuated == 0:
         return np.ones(len(matrices))
-    if matrices.shape[1] < driven:
+    if matrices.shape[1] < n_actuated:
         return np.zeros(len(matrices))
-    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, driven - 1])
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False)[:, n_actuated - 1])
 
 
 def _determinant(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the determinants (N,) of K stacked with further rows; NaN if that is not square."""
-    full = np.concatenate([K, np.broadcast_to(rows, (len(K), *rows.shape))], axis=1)
-    return np.linalg.det(full) if full.shape[1] == full.shape[2] else np.full(len(K), np.nan)
+    """Return the determinants (N,) of K stacked with further rows; NaN if not square."""
+    stack = np.concatenate([K, np.broadcast_to(rows, (len(K), *rows.shape))], axis=1)
+    if stack.shape[1] != stack.shape[2]:
+        return np.full(len(K), np.nan)
+    return np.linalg.det(stack)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,22 +341,34 @@ def _crossings(
     values: np.ndarray,
     q: np.ndarray,
 ) -> list[Crossing]:
+    """Return the crossings of one kind, where the determinant (N,) changes sign between samples.
+
+    Args:
+        model: the machine.
+        entry: whose motion was given.
+        kind: "serial" or "parallel".
+        determinant: determinant of this kind at all samples (N,).
+        values: given positions (N, n).
+        q: coordinates (N, n_q).
+    """
     functions = model.functions(entry)
     with np.errstate(invalid="ignore"):
         before = np.flatnonzero(determinant[:-1] * determinant[1:] < 0)
     if not len(before):
         return []
-    first, last = np.zeros(len(before)), np.ones(len(before))
+    # Bisect the fraction of the line between the samples before and after each crossing.
+    lower = np.zeros(len(before))
+    upper = np.ones(len(before))
     near = q[before]
     for _ in range(BISECTIONS):
-        middle = 0.5 * (first + last)
+        middle = 0.5 * (lower + upper)
         position = values[before] + middle[:, None] * (values[before + 1] - values[before])
         state = functions.evaluate(position, start=near)
         sign = singularities(model, state.q).distance(f"{kind}_determinant") * determinant[before]
         is_before = sign > 0
-        first = np.where(is_before, middle, first)
-        last = np.where(is_before, last, middle)
-    middle = 0.5 * (first + last)
+        lower = np.where(is_before, middle, lower)
+        upper = np.where(is_before, upper, middle)
+    middle = 0.5 * (lower + upper)
     position = values[before] + middle[:, None] * (values[before + 1] - values[before])
     columns = functions.ports.position.columns
     return [
@@ -372,16 +388,22 @@ def require_regular(report: SingularityReport, *, smallest: float = 1e-3) -> Non
         AssemblyError: the motion passes a singularity or comes too near; the message gives the
             kinds, the poses and the distances.
     """
-    problems, remedy = Problems(), "move the path away from it; see `tauloop workspace`"
+    problems = Problems()
+    remedy = "move the path away from it; see `tauloop workspace`"
     for crossing in report.crossings:
         what = f"the motion passes a {crossing.kind} singularity at {_pose(crossing.pose)}"
         problems.add(f"sample {crossing.at:.2f}", what, remedy)
-    for near in report.approaches if smallest > 0.0 else ():  # no measure is negative
-        if near.distance < smallest:
-            what = f"comes as near as {near.distance:.2g} to a {near.kind} singularity (limit {smallest:.2g}) at "
-            problems.add(f"sample {near.sample}", what + _pose(near.pose), remedy)
+    # Without a positive limit, the distances, which are not negative, need not be computed.
+    for approach in report.approaches if smallest > 0.0 else ():
+        if approach.distance < smallest:
+            what = (
+                f"comes as near as {approach.distance:.2g} to a {approach.kind} singularity "
+                f"(limit {smallest:.2g}) at {_pose(approach.pose)}"
+            )
+            problems.add(f"sample {approach.sample}", what, remedy)
     AssemblyError.raise_if_any(problems)
 
 
 def _pose(pose: dict[str, float]) -> str:
+    """Return given positions as text."""
     return ", ".join(f"{name} = {value:.4g}" for name, value in pose.items())

@@ -325,7 +325,7 @@ class Motion:
         """
         if not self.runner.mechanism.cables:
             raise InputError.of(
-                "rods", "no rod has tension bounds", "give rods `tension` in the machine file"
+                "rods", "no rod has tension bounds", "define `tension` for rods in the machine file"
             )
         n = self.ports.velocity.size
         arguments = {

@@ -26,7 +26,8 @@ class AccuracyOptions(Options):
     """Poses at which the accuracy of a machine is computed.
 
     Attributes:
-        poses: number of random poses within the machine's limits.
+        poses: number of random poses within the machine's limits; poses are repeated if the search
+            reaches fewer.
         pose_seed: seed of the poses.
 
     Examples:
@@ -41,13 +42,13 @@ class AccuracyOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseErrors(ReprMixin):
-    """Tool errors over all poses, one number per machine (N,); NaN if a pose is out of reach.
+    """Tool errors over all poses of N machines (N,); NaN if a pose is out of reach or singular.
 
     Attributes:
         mean: mean distance of the tool from its nominal position, m.
         rms: root mean square of this distance, m.
         largest: largest value of this distance, m.
-        turn: largest angle of the tool from its nominal orientation, rad.
+        turn: largest angle between the tool's orientation and its nominal orientation, rad.
     """
 
     mean: np.ndarray
@@ -83,6 +84,7 @@ class Accuracy:
         options = options or AccuracyOptions()
         model = Model(mechanism, names)
         states = random_states(model, options.poses, np.random.default_rng(options.pose_seed))
+        # `np.resize` repeats states if fewer than requested were reached.
         q = np.resize(states.q, (options.poses, states.q.shape[1]))
         motion = model.actuators
         self.names = tuple(names)
@@ -100,16 +102,21 @@ class Accuracy:
         }
         nominal = np.array([[mechanism.parameters[name].value for name in self.names]])
         nominal = nominal.reshape(1, -1)
-        position, rotation, is_reached = self._run(nominal)
-        if not is_reached.all():
+        position, rotation, is_valid = self._run(nominal)
+        if not is_valid.all():
             problem = "the nominal machine does not return to its own poses"
             raise InputError.of("poses", problem, "report this as a bug in Tauloop")
         self._position = position[0]
         self._rotation = rotation[0]
-        self._has_rotations = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
+        self._can_rotate = len(q) == 1 or bool(np.ptp(self._rotation, axis=0).any())
 
     def _run(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return positions (N, poses, 3), rotations (N, poses, 9), and valid poses (N, poses)."""
+        """Return the tool's pose for parameters theta (N, t) of N machines.
+
+        Returns:
+            Positions (N, poses, 3), rotation matrices (N, poses, 9), and whether each pose is
+            within reach and regular (N, poses).
+        """
         rows = len(self._rows)
         poses = self.poses
         n = len(theta) * rows
@@ -134,9 +141,9 @@ class Accuracy:
         columns = [np.zeros((count, 0)), *(values[name] for name in self.names)]
         theta = np.ascontiguousarray(np.column_stack(columns))
         errors = np.full((4, len(theta)), np.nan)
-        step = max(POSES_PER_BLOCK // len(self._rows), 1)
-        for first in range(0, len(theta), step):
-            machines = slice(first, min(first + step, len(theta)))
+        machines_per_block = max(POSES_PER_BLOCK // len(self._rows), 1)
+        for first in range(0, len(theta), machines_per_block):
+            machines = slice(first, min(first + machines_per_block, len(theta)))
             position, rotation, is_valid = self._run(theta[machines])
             squares = ((position - self._position) ** 2).sum(axis=2)
             squares[~is_valid] = np.nan
@@ -147,8 +154,11 @@ class Accuracy:
         return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
 
     def _largest_angles(self, rotation: np.ndarray, is_valid: np.ndarray) -> np.ndarray:
-        """Return the largest angles (N,) from |R - R0| = 2 sqrt(2) sin(angle / 2)."""
-        if not self._has_rotations:
+        """Return the largest rotation error (N,) over the poses.
+
+        Between orientations R and R0, |R - R0| = 2 sqrt(2) sin(angle / 2) in the Frobenius norm.
+        """
+        if not self._can_rotate:
             return np.where(is_valid.all(axis=1), 0.0, np.nan)
         squares = ((rotation - self._rotation) ** 2).sum(axis=2)
         squares[~is_valid] = np.nan

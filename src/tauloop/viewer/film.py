@@ -16,7 +16,7 @@ from tauloop.common.files import write_file, write_text
 from tauloop.common.progress import Progress, Stages
 from tauloop.display.palette import LARGE, RESIDUAL, TEXT
 from tauloop.display.renderers.figure_style import blank
-from tauloop.display.renderers.machine_drawing import frame
+from tauloop.display.renderers.machine_drawing import set_limits
 from tauloop.display.renderers.solid_drawing import SolidDrawing
 from tauloop.geometry.machine_geometry import MachineGeometry, machine_geometry
 from tauloop.model import Model
@@ -249,7 +249,7 @@ def _empty_figure(
         axes.clear()
         solids.draw(axes, state)
         axes.plot(*geometry.tool.T, color=RESIDUAL, linewidth=0.8)
-        frame(axes, middle, half_edge, view=machine_view(geometry.plane))
+        set_limits(axes, middle, half_edge, view=machine_view(geometry.plane))
 
     return figure, draw
 

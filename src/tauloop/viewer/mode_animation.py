@@ -20,7 +20,7 @@ from tauloop.common.progress import Progress
 from tauloop.common.records import dataclass
 from tauloop.display.palette import LARGE, TEXT
 from tauloop.display.renderers.figure_style import blank
-from tauloop.display.renderers.machine_drawing import frame
+from tauloop.display.renderers.machine_drawing import set_limits
 from tauloop.display.renderers.solid_drawing import LIGHT, ROUND_CORNERS, SHADE
 from tauloop.elasticity.vibrations.mode_shapes import ModeShapes
 from tauloop.elasticity.vibrations.vibration import Vibration
@@ -252,7 +252,7 @@ def _write_film(
         axes.add_collection3d(
             Poly3DCollection(triangles, facecolors=colors, edgecolors=colors, linewidths=0.1)
         )
-        frame(axes, (low + high) / 2, 0.56 * mesh.size, view=mesh.view)
+        set_limits(axes, (low + high) / 2, 0.56 * mesh.size, view=mesh.view)
 
     write_frames(
         figure, draw, PERIOD_FRAMES, FRAME_RATE, path, extension=extension, progress=progress

@@ -45,16 +45,18 @@ MOTION_TOLERANCE = 1e-7
 AXIS_TOLERANCE_MM = 1e-3
 #: A direction is new if at least this fraction of it is orthogonal to the previous directions.
 MIN_NEW_FRACTION = 1e-3
-#: Each row is weighted less than the one before it by this fraction, so that rounding errors do not
+#: Each row is weighted less than the preceding row by this fraction, so that rounding errors do not
 #: decide between equal rows.
 ROW_PREFERENCE = 1e-6
+#: Beginning of the names of translations of the base frame.
 BASE_SHIFT = "translation of the base frame along"
+#: Name of a freedom that moves neither the platform, nor a target, nor a joint.
 NO_MOTION = "nothing moves: these changes, made together, have no effect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """One freedom of a null space.
+    """A gauge freedom: a direction of a null space.
 
     Attributes:
         name: description of the corresponding motion; empty for an unknown motion.
@@ -71,13 +73,14 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Motion:
-    """A known motion.
+    """A known motion of frames, such as a translation of the base.
 
     Attributes:
         name: description of the motion.
         field: displacements at all poses, stacked.
-        free_fields: fields that may be added, as columns. A rotation about any axis of the same
-            direction is the rotation about the origin plus a translation.
+        free_fields: displacements that may be added without changing the name, as columns. For
+            example, a rotation about any axis of the same direction is the rotation about the
+            origin plus a translation.
         axis: axis of a rotation in the base frame; the first three columns of `free_fields` are
             then translations.
     """
@@ -176,16 +179,18 @@ def gauges(
     # Directions that move neither the platform nor a target.
     motionless = _null_space(fields.motion)
     motionless_joints = joints @ motionless
-    known = list(_motions(fields))
-    for motion in known:
+    known_motions = list(_motions(fields))
+    for motion in known_motions:
         direction, explained, shift = _nearest(fields.motion, motion)
         if explained < MIN_EXPLAINED_FRACTION or not freedoms.is_new(direction):
             continue
         if motionless.shape[1]:
             # Choose the direction with this motion that moves the joints least.
             joint_motion = joints @ direction
-            redundant, *_ = np.linalg.lstsq(motionless_joints, joint_motion, rcond=MOTION_TOLERANCE)
-            direction = direction - motionless @ redundant
+            coefficients, *_ = np.linalg.lstsq(
+                motionless_joints, joint_motion, rcond=MOTION_TOLERANCE
+            )
+            direction = direction - motionless @ coefficients
         # The axis of a rotation is arbitrary if all translations are free.
         axis = _axis_location(motion, shift) if freedoms.base_shifts < 3 else ""
         text = motion.name + axis + _suffix(problem, fields, null, direction)
@@ -199,7 +204,9 @@ def gauges(
         for direction in _sparse(null, motionless @ _null_space(motionless_joints)).T:
             if freedoms.is_new(direction):
                 freedoms.add(NO_MOTION, None, direction)
-    known_fields = np.column_stack([np.column_stack([m.field, m.free_fields]) for m in known])
+    known_fields = np.column_stack(
+        [np.column_stack([motion.field, motion.free_fields]) for motion in known_motions]
+    )
     for direction in freedoms.complement().T:
         direction_motion = fields.motion @ direction
         squared_norm = float(direction_motion @ direction_motion)
@@ -229,8 +236,10 @@ def _suffix(
     ]
     moving_instruments = sorted({name for name in names if name != "encoder"})
     text = f", with {' and '.join(moving_instruments)}" if moving_instruments else ""
-    driven = {name for actuator in problem.mechanism.actuators for name, _ in actuator.drives}
-    columns = [j for j, name in enumerate(fields.names) if name in driven]
+    driven_joints = {
+        name for actuator in problem.mechanism.actuators for name, _ in actuator.drives
+    }
+    columns = [j for j, name in enumerate(fields.names) if name in driven_joints]
     shifts = fields.joints[:, columns] @ direction
     tolerance = MOTION_TOLERANCE * float(np.abs(fields.motion @ direction).max(initial=0.0))
     if not columns:
@@ -276,7 +285,7 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
     ]
     # A platform with constant orientation does not rotate with the base, so a constant offset of
     # its target is added.
-    extra = [] if fields.can_rotate else [shift.field for shift in platform_shifts]
+    target_offsets = [] if fields.can_rotate else [shift.field for shift in platform_shifts]
     for letter, e in axes:
         rotation = zero + L * e if fields.can_rotate else zero
         body = np.cross(e, fields.p_body)
@@ -284,7 +293,7 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
         yield motion(
             f"rotation of the base frame about {letter}",
             (target, body, rotation),
-            [*shifts, *extra],
+            [*shifts, *target_offsets],
             axis=e,
         )
     yield from platform_shifts
@@ -299,14 +308,14 @@ def _motions(fields: _Fields) -> Iterator[_Motion]:
             R_e = fields.R @ e
             name = f"translation of the platform frame with the target along {letter}"
             common_shifts.append(motion(name, (R_e, R_e, zero)))
-        extra = [shift.field for shift in common_shifts]
+        target_offsets = [shift.field for shift in common_shifts]
         yield from common_shifts
     for letter, e in axes:
         yield motion(
             f"translation of the target on the platform along {letter}", (fields.R @ e, zero, zero)
         )
     # Translations are added because a tool that is not an unknown does not scale.
-    free_fields = [*shifts, *(shift.field for shift in platform_shifts), *extra]
+    free_fields = [*shifts, *(shift.field for shift in platform_shifts), *target_offsets]
     yield motion("scale of the whole machine", (fields.p_target, fields.p_body, zero), free_fields)
 
 

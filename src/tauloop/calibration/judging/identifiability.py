@@ -68,7 +68,7 @@ class ParameterDirection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An unknown that is not estimated, with the reason; it has its start value."""
+    """An unknown that is not estimated, with the reason; it keeps its start value."""
 
     name: str
     reason: str
@@ -133,14 +133,14 @@ def identifiability(
     changed_values, V_changed = _directions(J_changed)
     generic = max(_rank(changed_values), rank)
     null = V_changed[:, generic:]
-    offsets, others = _thermometer_freedoms(problem, null)
+    offsets, other_directions = _thermometer_freedoms(problem, null)
     gauge = tuple(
         replace(
-            _direction(problem, others @ freedom.direction, None),
+            _direction(problem, other_directions @ freedom.direction, None),
             name=freedom.name,
             explained=freedom.explained,
         )
-        for freedom in gauges(problem, changed, others)
+        for freedom in gauges(problem, changed, other_directions)
     )
     gauge += tuple(_offset_gauge(problem, column, index) for index, column in offsets.items())
     silent: tuple[ParameterDirection, ...] = ()
@@ -152,7 +152,7 @@ def identifiability(
         if changed_values[i] < 1.0
     )
     has_prior = [unknown.has_prior for unknown in problem.estimated]
-    reasons = _undetermined(problem, J_changed, others, gauge)
+    reasons = _undetermined(problem, J_changed, other_directions, gauge)
     for index, direction in zip(offsets, gauge[len(gauge) - len(offsets) :], strict=True):
         if not has_prior[index]:
             reasons[index] = f"{INDISTINGUISHABLE}: ({direction}) has no effect: {direction.name}"
@@ -194,18 +194,18 @@ def _thermometer_freedoms(
     _, singular_values, rows = np.linalg.svd(null[is_offset])
     count = int((singular_values > OFFSET_TOLERANCE).sum())
     direction_of_offset = null @ rows[:count].T
-    others = null @ rows[count:].T
+    other_directions = null @ rows[count:].T
     if not count:
-        return {}, others
-    if others.shape[1]:
+        return {}, other_directions
+    if other_directions.shape[1]:
         # The gauges must not contain the unknowns that resolve the other directions.
-        resolved = leading_rows(others)
-        direction_of_offset = direction_of_offset - others @ np.linalg.solve(
-            others[resolved], direction_of_offset[resolved]
+        resolving = leading_rows(other_directions)
+        direction_of_offset = direction_of_offset - other_directions @ np.linalg.solve(
+            other_directions[resolving], direction_of_offset[resolving]
         )
     pivots = np.flatnonzero(is_offset)[leading_rows(direction_of_offset[is_offset])]
     basis = direction_of_offset @ np.linalg.inv(direction_of_offset[pivots])
-    return {int(index): basis[:, k] for k, index in enumerate(pivots)}, others
+    return {int(index): basis[:, k] for k, index in enumerate(pivots)}, other_directions
 
 
 def _offset_gauge(
@@ -214,10 +214,10 @@ def _offset_gauge(
     """Return the gauge of a thermometer's offset, with the unknowns that have the same effect."""
     direction = _direction(problem, scaled, None, min_fraction=OFFSET_TOLERANCE)
     name = problem.names[offset]
-    others = [other for other, _ in direction.terms if other != name]
+    equivalent_unknowns = [unknown for unknown, _ in direction.terms if unknown != name]
     text = (
-        f"{name} cannot be distinguished from {listing(others)}"
-        if others
+        f"{name} cannot be distinguished from {listing(equivalent_unknowns)}"
+        if equivalent_unknowns
         else f"{name} has no effect"
     )
     return replace(direction, name=text)

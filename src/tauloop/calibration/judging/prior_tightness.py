@@ -34,7 +34,7 @@ WIDTH_GRID_POINTS = 25
 #: 95 % quantile of the chi-squared distribution with one degree of freedom. Twice the difference in
 #: log likelihood is compared with it to find the ends of intervals.
 CHI_SQUARED_95 = 3.84
-#: The 99.9 % quantile, beyond which the given width is doubtful.
+#: 99.9 % quantile of the same distribution, beyond which the given width is doubtful.
 CHI_SQUARED_999 = 10.83
 #: Singular values below this fraction of the largest are treated as zero.
 PRIOR_RANK_TOLERANCE = 1e-12
@@ -62,7 +62,7 @@ class PriorTightness:
     def diagnostic(self) -> Diagnostic:
         """Return a diagnostic that is doubtful if the priors are too tight.
 
-        Priors that are too tight hold estimates at their nominal values against the data. Priors
+        Priors that are too tight keep estimates at their nominal values against the data. Priors
         that are too wide (a factor below 1) only make the standard deviations larger, and pass.
         """
         return diagnostic(
@@ -96,10 +96,10 @@ def prior_tightness(
     root = np.sqrt(solution.weights)
     J = root[:, None] * solution.jacobian
     residual_0 = root * solution.residual - J @ solution.correction
-    free = _column_space(J[:, ~has_prior] * problem.tolerances[~has_prior])
+    free_directions = _column_space(J[:, ~has_prior] * problem.tolerances[~has_prior])
     J_u = J[:, has_prior] / solution.prior[has_prior]
-    J_u = J_u - free @ (free.T @ J_u)
-    residual_0 = residual_0 - free @ (free.T @ residual_0)
+    J_u = J_u - free_directions @ (free_directions.T @ J_u)
+    residual_0 = residual_0 - free_directions @ (free_directions.T @ residual_0)
     U, S, _ = np.linalg.svd(J_u, full_matrices=False)
     is_nonzero = PRIOR_RANK_TOLERANCE * max(S.max(initial=0.0), 1e-300) < S
     if not is_nonzero.any():
@@ -107,7 +107,7 @@ def prior_tightness(
     c = U[:, is_nonzero].T @ residual_0
     S = S[is_nonzero]
     rho = max(float(residual_0 @ residual_0 - c @ c), 0.0)
-    n = len(residual_0) - free.shape[1] - len(c)
+    n = len(residual_0) - free_directions.shape[1] - len(c)
 
     def cost(exponent: float) -> float:
         return _cost(10.0**exponent, S, c, rho, n, known_noise)

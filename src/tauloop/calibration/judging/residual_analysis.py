@@ -70,8 +70,8 @@ class QuantityResiduals:
         unit: SI unit of the quantity.
         number: number of residuals tested.
         trends: a trend with each coordinate.
-        correlation: lag-1 autocorrelation in the order of measurement; None if there are too
-            few residuals, as for the values below.
+        correlation: lag-1 autocorrelation in the order of measurement. This value and those below
+            are None if there are too few residuals.
         correlation_p: p-value of the Ljung-Box test.
         skewness: skewness of the distribution.
         kurtosis: excess kurtosis of the distribution.
@@ -136,23 +136,23 @@ def analyse_residuals(
     """
     free_fractions = _free_fractions(problem, solution)
     start = np.zeros(len(problem.unknowns))
-    measured_poses = problem.predicting().measured_poses
+    series_of_poses = problem.predicting().measured_poses
     quantities: list[QuantityResiduals] = []
-    for measured_pose, series_errors, free in zip(
-        measured_poses, errors, free_fractions, strict=True
+    for measured_poses, series_errors, free_fraction in zip(
+        series_of_poses, errors, free_fractions, strict=True
     ):
-        points = measured_pose.points(start, measured_pose.q)
-        encoders = measured_pose.series.encoders
-        if measured_pose.poses > 1:
+        points = measured_poses.points(start, measured_poses.q)
+        encoders = measured_poses.series.encoders
+        if measured_poses.poses > 1:
             # A reading that belongs to several poses is located at their mean.
-            shape = (len(series_errors), measured_pose.poses, -1)
+            shape = (len(series_errors), measured_poses.poses, -1)
             points = points.reshape(shape).mean(axis=1)
             encoders = encoders.reshape(shape).mean(axis=1)
         coordinates = _coordinates(problem, points, encoders)
-        scale = np.sqrt(np.maximum(free, MIN_FREE_FRACTION))
-        is_used = free > MIN_FREE_FRACTION
+        scale = np.sqrt(np.maximum(free_fraction, MIN_FREE_FRACTION))
+        is_used = free_fraction > MIN_FREE_FRACTION
         used_coordinates = {coordinate: u[is_used] for coordinate, u in coordinates.items()}
-        instrument = measured_pose.series.instrument
+        instrument = measured_poses.series.instrument
         for k, (name, unit) in enumerate(instrument.errors):
             e = series_errors[is_used, k] / scale[is_used]
             quantities.append(_quantity(instrument.name, name, unit, e, used_coordinates))
@@ -187,11 +187,11 @@ def _coordinates(
         {"order": np.arange(len(points), dtype=float)},
     )
     for group in groups:
-        widest = max((float(np.ptp(values)) for values in group.values()), default=0.0)
+        largest_range = max((float(np.ptp(values)) for values in group.values()), default=0.0)
         for name, values in group.items():
-            width = float(np.ptp(values))
-            if width > MIN_RELATIVE_RANGE * widest:
-                scaled[name] = 2.0 * (values - values.min()) / width - 1.0
+            value_range = float(np.ptp(values))
+            if value_range > MIN_RELATIVE_RANGE * largest_range:
+                scaled[name] = 2.0 * (values - values.min()) / value_range - 1.0
     return scaled
 
 

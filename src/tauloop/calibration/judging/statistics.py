@@ -15,8 +15,8 @@ OUTLIER_FALSE_ALARM = 0.01
 MAX_OUTLIER_FRACTION = 0.1
 #: Probability with which an interval covers the true value.
 CONFIDENCE = 0.95
-#: Probability that the variance factor is below (or above) the accepted range although the noise is
-#: as given.
+#: Probability that the variance factor is below (or above) the accepted range although the given
+#: noise is correct.
 VARIANCE_FALSE_ALARM = 1e-3
 #: Eigenvalues of the scaled information below this fraction of the largest are rounding errors.
 #: Errors of the Jacobian of up to 1e-8, from Newton's method, are squared in the information.
@@ -30,10 +30,10 @@ class ErrorStatistics:
     """Errors of one quantity that an instrument reads, SI.
 
     Attributes:
-        series: name of the instrument, such as ``tracker``.
+        series: name of the instrument that measured the series, such as ``tracker``.
         quantity: name of the quantity, such as ``x``.
         unit: SI unit of the quantity.
-        poses: number of readings.
+        poses: number of measured poses of the series.
         rms: root mean square.
         mean_absolute: mean absolute value.
         largest: largest absolute value.
@@ -55,11 +55,11 @@ class Outlier:
     """A pose with an outlying residual.
 
     Attributes:
-        pose: index of the reading, counted from zero over all series.
+        pose: index of the measured pose, counted from zero over all series.
         label: name of the pose.
         quantity: quantity with the outlying error.
         error: error of the quantity, SI (m or rad).
-        deviations: externally studentized residual, in standard deviations.
+        deviations: absolute externally studentized residual: the number of standard deviations.
     """
 
     pose: int
@@ -73,11 +73,14 @@ def error_statistics(
     problem: CalibrationProblem, evaluation: Evaluation
 ) -> tuple[ErrorStatistics, ...]:
     """Return the statistics of errors (predicted minus measured) of all series and quantities."""
-    return tuple(
-        _statistics(measured_pose.series.instrument.name, name, unit, state.errors[:, k])
-        for measured_pose, state in zip(problem.measured_poses, evaluation.states, strict=True)
-        for k, (name, unit) in enumerate(measured_pose.series.instrument.errors)
-    )
+    statistics: list[ErrorStatistics] = []
+    for measured_poses, state in zip(problem.measured_poses, evaluation.states, strict=True):
+        instrument = measured_poses.series.instrument
+        statistics += [
+            _statistics(instrument.name, name, unit, state.errors[:, k])
+            for k, (name, unit) in enumerate(instrument.errors)
+        ]
+    return tuple(statistics)
 
 
 def _statistics(series: str, quantity: str, unit: str, errors: np.ndarray) -> ErrorStatistics:
@@ -100,7 +103,7 @@ def degrees_of_freedom(solution: Solution) -> int:
 
 
 def interval_factor(dof: int, *, known_noise: bool) -> float | None:
-    """Return the half-width of a 95 % interval, in standard deviations.
+    """Return the half-width of an interval at `CONFIDENCE`, in standard deviations.
 
     This is Student's quantile if the noise is estimated from the residuals, and the normal quantile
     if it is known.
@@ -138,7 +141,7 @@ def variance_factor(solution: Solution) -> float | None:
     """Return the reduced chi-square: weighted sum of squares divided by the degrees of freedom.
 
     The squares are those of residuals and priors; priors count as measurements of zero. The value
-    is about one if the noise is as stated, and None if there are no degrees of freedom.
+    is about one if the given noise is correct, and None if there are no degrees of freedom.
     """
     prior = solution.prior * solution.correction
     dof = degrees_of_freedom(solution)
@@ -184,10 +187,10 @@ def outliers(
     """Return the poses with outlying residuals, the worst first.
 
     The externally studentized residual is t_i = r_i / (s_(i) sqrt(1 - h_i)), with the leverage h_i
-    and the standard deviation s_(i) without that residual. A residual is an outlier if t_i exceeds
-    Student's quantile for a false alarm in one of a hundred correct sets of measurements
-    (Bonferroni). The pose of each outlier is removed from the (linearized) fit, so that a gross
-    error does not hide a smaller one.
+    and the standard deviation s_(i) without that residual. A residual is an outlier if |t_i|
+    exceeds Student's quantile at the family-wise level `OUTLIER_FALSE_ALARM` (Bonferroni). The pose
+    of each outlier is removed from the linearized fit, so that a gross error does not hide a
+    smaller one.
 
     Args:
         problem: the calibration.
@@ -203,14 +206,17 @@ def outliers(
     is_used = np.ones(len(r), dtype=bool)
     outlying: list[Outlier] = []
     for _ in range(max(1, int(MAX_OUTLIER_FRACTION * problem.n_poses))):
-        n = J.shape[1] - int((solution.prior > 0).sum())
-        dof = int(is_used.sum()) - n - 1
+        n_free = J.shape[1] - int((solution.prior > 0).sum())
+        dof = int(is_used.sum()) - n_free - 1
         if dof < 2:
             break
         J_used = Js[is_used]
         inverse = np.linalg.pinv(J_used.T @ J_used + prior * np.outer(scale, scale), hermitian=True)
-        step = inverse @ (J_used.T @ r[is_used] + scale * solution.prior**2 * solution.correction)
-        new_residual = r - Js @ step
+        # Change of the linearized fit without the poses of the outliers.
+        correction = inverse @ (
+            J_used.T @ r[is_used] + scale * solution.prior**2 * solution.correction
+        )
+        new_residual = r - Js @ correction
         leverage = np.einsum("ij,jk,ik->i", Js, inverse, Js)
         free_fraction = np.clip(1.0 - leverage, 1e-9, 1.0)
         total = float(new_residual[is_used] @ new_residual[is_used])
@@ -228,18 +234,23 @@ def outliers(
 def _outlier(
     problem: CalibrationProblem, errors: tuple[np.ndarray, ...], row: int, deviations: float
 ) -> Outlier:
-    """Return the outlier for the residual with index `row`."""
-    pose = local = int(problem.pose_of_row[row])
+    """Return the outlier for the residual with index `row`.
+
+    Its quantity is the one with the largest error, in standard deviations of the instrument, at the
+    pose of this residual.
+    """
+    pose = int(problem.pose_of_row[row])
+    index_in_series = pose
     for series, series_errors in zip(problem.series, errors, strict=True):
-        if local < len(series):
-            k = int(np.abs(series_errors[local] / series.sigma).argmax())
+        if index_in_series < len(series):
+            k = int(np.abs(series_errors[index_in_series] / series.sigma).argmax())
             name, _ = series.instrument.errors[k]
             return Outlier(
                 pose=pose,
-                label=f"{series.instrument.name}, {series.label(local)}",
+                label=f"{series.instrument.name}, {series.label(index_in_series)}",
                 quantity=name,
-                error=float(series_errors[local, k]),
+                error=float(series_errors[index_in_series, k]),
                 deviations=deviations,
             )
-        local -= len(series)
+        index_in_series -= len(series)
     raise IndexError(row)

@@ -69,22 +69,23 @@ class PlatformSamples:
 def task_motion(evaluator: TaskEvaluator) -> PlatformSamples | None:
     """Return the motion of a task with a known time law; None if the time law is not known.
 
-    A trajectory is read from its file. A cycle is planned once, for the machine of the file. A stroke
-    has the 3-4-5 law. The files of trajectories and cycles describe the motion for a box whose center
-    is at the machine's reference pose; the motion is shifted if the search chooses another center.
+    A trajectory is read from its file. A cycle is planned once, for the machine of the file. A
+    stroke follows the 3-4-5 polynomial. The files of trajectories and cycles describe the motion
+    for a box whose center is at the machine's reference pose; the motion is shifted if the search
+    chooses another center.
 
     Raises:
         InputError: the trajectory lacks columns, or the machine of the file cannot follow the cycle.
     """
     motion = evaluator.task.motion
     if motion.trajectory is not None:
-        return _read(evaluator, motion.trajectory)
+        return _motion_from_table(evaluator, motion.trajectory)
     if motion.cycle is not None:
-        return _planned(evaluator, motion.cycle)
+        return _planned_cycle(evaluator, motion.cycle)
     return None if motion.duration is None else _stroke(evaluator, motion.duration)
 
 
-def _read(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
+def _motion_from_table(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
     """Return the motion in a table."""
     ports = evaluator.measures.model.platform.ports.motion
     time, values = motion_table(ports, path)
@@ -104,7 +105,7 @@ def _read(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
     )
 
 
-def _planned(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
+def _planned_cycle(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
     """Return a cycle that is planned for the machine of the file.
 
     Raises:
@@ -120,7 +121,7 @@ def _planned(evaluator: TaskEvaluator, path: Path) -> PlatformSamples:
     with TemporaryDirectory() as folder:
         table = Path(folder) / "motion.csv"
         write_log(table, cycle.log())
-        samples = _read(evaluator, table)
+        samples = _motion_from_table(evaluator, table)
     return samples
 
 
@@ -153,7 +154,7 @@ class PreparedMotion:
 
     Attributes:
         motion: motion of the platform; None without a time law.
-        catalogue: motors and gears; None if the task does not need the use of motors.
+        catalogue: motors and gears; None if the task does not need the utilization of motors.
     """
 
     motion: PlatformSamples | None
@@ -167,26 +168,28 @@ def prepared_motion(evaluator: TaskEvaluator) -> PreparedMotion:
         InputError: the motion is wrong.
         DescriptionError: the catalogue has errors.
     """
-    stated = evaluator.task.motion
-    wanted = wanted_of_actuators(evaluator.task)
-    motion = task_motion(evaluator) if wanted or stated.trajectory is not None else None
+    task_options = evaluator.task.motion
+    quantities = actuator_quantities(evaluator.task)
+    motion = None
+    if quantities or task_options.trajectory is not None:
+        motion = task_motion(evaluator)
     catalogue = None
-    if "motor_use" in wanted and stated.catalogue is not None:
-        catalogue = load_motors(stated.catalogue)
+    if "motor_use" in quantities and task_options.catalogue is not None:
+        catalogue = load_motors(task_options.catalogue)
     return PreparedMotion(motion=motion, catalogue=catalogue)
 
 
-def wanted_of_actuators(task: DesignTask) -> tuple[str, ...]:
+def actuator_quantities(task: DesignTask) -> tuple[str, ...]:
     """Return the quantities of actuators that a task limits or minimizes."""
     wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
     return tuple(name for name in ACTUATOR_QUANTITIES if name in wanted)
 
 
 class ActuatorScores:
-    """Largest forces, speeds and use of motors of candidates, over load cases and a motion.
+    """Largest forces, speeds and utilization of motors of candidates, over load cases and a motion.
 
     Attributes:
-        wanted: names of the quantities of the task.
+        wanted: names of the quantities of actuators that the task limits or minimizes.
         prepared: motion and catalogue.
         motion: motion of the platform; None without a time law.
         problem: reason why the last failed candidate could not be computed; "" if none failed.
@@ -203,7 +206,7 @@ class ActuatorScores:
         self.problem = ""
         self._model: Model = evaluator.measures.model
         self._task: DesignTask = evaluator.task
-        self.wanted = wanted_of_actuators(self._task)
+        self.wanted = actuator_quantities(self._task)
         self.prepared = prepared_motion(evaluator) if prepared is None else prepared
         self.motion = self.prepared.motion
         needs_motion = [name for name in self.wanted if name != "motor_force"]
@@ -231,16 +234,16 @@ class ActuatorScores:
         if self.motion is not None:
             self._over_motion(x, self.motion, result)
         if "motor_force" in self.wanted:
-            peak = self._at_rest(x)
+            peak_force = self._at_rest(x)
             if self.motion is not None:
-                peak = np.maximum(peak, result["motor_force"])
-            result["motor_force"] = peak
+                peak_force = np.maximum(peak_force, result["motor_force"])
+            result["motor_force"] = peak_force
         return result
 
     def _at_rest(self, x: np.ndarray) -> np.ndarray:
         """Return the largest forces (N, n_u) of actuators under weight and load cases."""
         count = len(self._model.mechanism.actuators)
-        peak = np.zeros((len(x), count))
+        peak_force = np.zeros((len(x), count))
         all_positions = self._evaluator.base_positions(self._evaluator.poses)
         cases = [(all_positions, _WEIGHT_ONLY)]
         for load in self._task.loads:
@@ -259,11 +262,11 @@ class ActuatorScores:
             )
             for rows, forces in self._batches(x, samples, wrench):
                 if forces is None:
-                    peak[rows] = np.nan
+                    peak_force[rows] = np.nan
                     continue
                 magnitudes = np.abs(forces.force).reshape(rows.stop - rows.start, -1, count)
-                peak[rows] = np.maximum(peak[rows], magnitudes.max(axis=1))
-        return peak
+                peak_force[rows] = np.maximum(peak_force[rows], magnitudes.max(axis=1))
+        return peak_force
 
     def _over_motion(
         self, x: np.ndarray, motion: PlatformSamples, result: dict[str, np.ndarray]
@@ -328,8 +331,10 @@ class ActuatorScores:
         self, x: np.ndarray, samples: PlatformSamples, wrench: np.ndarray | None
     ) -> Iterator[tuple[slice, Forces | None]]:
         """Yield candidates and their forces; None where a pose of a candidate is out of reach."""
-        size = max(BATCH_SAMPLES // len(samples.time), 1)
-        pending = [slice(first, min(first + size, len(x))) for first in range(0, len(x), size)]
+        per_batch = max(BATCH_SAMPLES // len(samples.time), 1)
+        pending = [
+            slice(first, min(first + per_batch, len(x))) for first in range(0, len(x), per_batch)
+        ]
         while pending:
             rows = pending.pop(0)
             try:

@@ -34,12 +34,13 @@ from tauloop.elasticity.vibrations.machine_modes import machine_modes
 from tauloop.mechanism.model import PLATFORM_JOINT
 from tauloop.model import Model
 
-#: Number of the hardest poses of the box, in addition to its center.
+#: Number of poses that are farthest from the center of the box; the center is used in addition.
 FEW_POSES = 8
 #: Number of frequencies at each pose that a local search bounds. The lowest frequency alone is not
 #: smooth where it equals the next one.
 LOCAL_MODES = 4
-#: Number of principal stiffnesses at each pose that a local search bounds, for the same reason.
+#: Number of principal stiffnesses at each pose that a local search bounds, because the lowest
+#: stiffness alone is not smooth either.
 LOCAL_STIFFNESSES = 3
 #: Step of finite differences, relative to the widths of the bounds.
 BOUND_DIFFERENCE_STEP = 1e-5
@@ -53,8 +54,9 @@ class ExpensiveScores:
         wanted: names of the expensive quantities of the task.
         elastic: names of the elastic quantities among them.
         differenced: names of the quantities that are differentiated by finite differences.
-        poses: poses (P, m) at which they are computed, in half widths of the box.
-        evaluated: number of candidates for which they were computed.
+        poses: poses (P, m) at which the expensive quantities are computed, in half widths of the
+            box.
+        evaluated: number of candidates for which expensive quantities were computed.
         doubts: texts on diagnostics outside their limits at the last candidate.
         problem: reason why the last failed candidate could not be computed; "" if none failed.
     """
@@ -65,7 +67,8 @@ class ExpensiveScores:
         The quantities are computed once for the nominal machine at its reference pose.
 
         Raises:
-            InputError: they are not defined for this machine, such as stiffness without elastic data.
+            InputError: a quantity is not defined for this machine, such as stiffness without
+                elastic data.
         """
         self._evaluator = evaluator
         self._task = evaluator.task
@@ -86,7 +89,7 @@ class ExpensiveScores:
         if self._at_few_poses:
             position = np.atleast_2d(model.platform_position(model.assembly.q))
             shift = position - evaluator.base_positions(np.zeros_like(self.poses[:1]))
-            self._checked(model, position, shift)
+            self._diagnosed(model, position, shift)
 
     def __call__(self, x: np.ndarray) -> Scores:
         """Return scores of candidates (N, d).
@@ -107,8 +110,8 @@ class ExpensiveScores:
         for i, requirement in enumerate(self._task.requirements):
             if requirement.quantity in values:
                 violation = requirement.violation(values[requirement.quantity])
-                known = np.where(np.isfinite(violation), violation, UNKNOWN_VIOLATION)
-                violations[passes, i] = known[passes]
+                defined = np.where(np.isfinite(violation), violation, UNKNOWN_VIOLATION)
+                violations[passes, i] = defined[passes]
         for k, objective in enumerate(self._task.objectives):
             if objective.quantity in values:
                 objectives[:, k] = signed(objective, values[objective.quantity])
@@ -130,9 +133,9 @@ class ExpensiveScores:
         if not self._at_few_poses:
             return result
         passes = self._actuators_pass(result, len(x))
-        chosen = x[passes]
-        self.evaluated += len(chosen)
-        for name, rows in self._elastic_rows(chosen, 1).items():
+        passing = x[passes]
+        self.evaluated += len(passing)
+        for name, rows in self._elastic_rows(passing, 1).items():
             result[name][passes] = rows.min(axis=1)
         if self._one_by_one:
             for candidate in np.flatnonzero(passes):
@@ -248,9 +251,10 @@ class ExpensiveScores:
         except TauloopError as error:
             self.problem = str(error.problems[0])
             return frequencies
-        present = modes.frequencies.shape[1]
-        frequencies[:, :present] = modes.frequencies
-        frequencies[:, present:] = modes.frequencies[:, -1:]
+        # A machine with fewer modes repeats the highest frequency.
+        n_modes = modes.frequencies.shape[1]
+        frequencies[:, :n_modes] = modes.frequencies
+        frequencies[:, n_modes:] = modes.frequencies[:, -1:]
         return frequencies
 
     def _model(self, x: np.ndarray) -> Model:
@@ -273,7 +277,7 @@ class ExpensiveScores:
             return result
         self.evaluated += 1
         try:
-            return result | self._checked(self._model(x), *self._positions(x))
+            return result | self._diagnosed(self._model(x), *self._positions(x))
         except TauloopError as error:
             self.problem = str(error.problems[0])
             return result | dict.fromkeys(self._at_few_poses, np.nan)
@@ -286,7 +290,9 @@ class ExpensiveScores:
             self.problem = str(error.problems[0])
             return dict.fromkeys(self._one_by_one, np.nan)
 
-    def _checked(self, model: Model, positions: np.ndarray, shift: np.ndarray) -> dict[str, float]:
+    def _diagnosed(
+        self, model: Model, positions: np.ndarray, shift: np.ndarray
+    ) -> dict[str, float]:
         """Return the worst quantities of a machine over positions, and store `doubts`.
 
         Args:
@@ -308,15 +314,17 @@ class ExpensiveScores:
     def _loads_and_errors(
         self, model: Model, positions: np.ndarray, shift: np.ndarray
     ) -> dict[str, float]:
-        """Return accuracy, deflection and joint force; the arguments are those of `_checked`."""
+        """Return accuracy, deflection and joint force; the arguments are those of `_diagnosed`."""
         result: dict[str, float] = {}
         self.doubts = []
         if "accuracy" in self._one_by_one:
-            stated: Any = dict(self._task.tolerances)
-            errors = tolerance_map(model, positions, ToleranceMapOptions(**stated))
+            tolerances: Any = dict(self._task.tolerances)
+            errors = tolerance_map(model, positions, ToleranceMapOptions(**tolerances))
             result["accuracy"] = float(errors.worst_distance.max())
             self.doubts += [f"accuracy: {line}" for line in errors.advice]
-        cases = [(load.wrench, self._loaded(load, positions, shift)) for load in self._task.loads]
+        cases = [
+            (load.wrench, self._load_positions(load, positions, shift)) for load in self._task.loads
+        ]
         if "deflection" in self._one_by_one:
             result["deflection"] = max(largest_deflection(model, *case) for case in cases)
         if "joint_force" in self._one_by_one:
@@ -324,7 +332,9 @@ class ExpensiveScores:
             result["joint_force"] = max(largest_joint_force(model, *case) for case in cases)
         return result
 
-    def _loaded(self, load: ToolLoadCase, positions: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    def _load_positions(
+        self, load: ToolLoadCase, positions: np.ndarray, shift: np.ndarray
+    ) -> np.ndarray:
         """Return the positions (P, p) at which a load case acts."""
         if load.offset is None:
             return positions
@@ -350,10 +360,11 @@ def largest_joint_force(model: Model, wrench: np.ndarray, positions: np.ndarray)
     if wrench.any() and not is_virtual:
         what = f"the tool of {model.mechanism.name} is carried by a chain of joints"
         raise InputError.of("joint_force", what, "omit loads or joint_force")
-    still = np.zeros((len(positions), model.platform.ports.velocity.size))
+    zeros = np.zeros((len(positions), model.platform.ports.velocity.size))
     load = np.tile(wrench, (len(positions), 1))
-    forces = model.platform.inverse_dynamics(positions, still, still, wrench=load)
+    forces = model.platform.inverse_dynamics(positions, zeros, zeros, wrench=load)
     joints = joint_forces(model, np.arange(float(len(positions))), forces)
     # In this balance the virtual joint of the platform carries the wrench, so it is excluded.
-    chosen = [k for k, point in enumerate(joints.points) if point.name != PLATFORM_JOINT]
-    return float(np.linalg.norm(np.nan_to_num(joints.wrench[:, chosen, :3]), axis=-1).max())
+    real_joints = [k for k, point in enumerate(joints.points) if point.name != PLATFORM_JOINT]
+    force = np.nan_to_num(joints.wrench[:, real_joints, :3])
+    return float(np.linalg.norm(force, axis=-1).max())

@@ -15,10 +15,10 @@ from tauloop.design.synthesis.pose_measures import (
     CLEARANCE,
     CONDITION,
     FOOTPRINT,
-    LARGEST_FACTOR,
+    LARGEST_SINGULAR_VALUE,
     RANGE,
     REACH,
-    SMALLEST_FACTOR,
+    SMALLEST_SINGULAR_VALUE,
     SPEED,
     MeasureColumn,
     MeasureRequest,
@@ -44,8 +44,8 @@ _QUANTITY_OF = {
     SPEED: "joint_speed",
     CLEARANCE: "clearance",
     CONDITION: "condition_number",
-    LARGEST_FACTOR: "largest_velocity_factor",
-    SMALLEST_FACTOR: "smallest_velocity_factor",
+    LARGEST_SINGULAR_VALUE: "largest_velocity_factor",
+    SMALLEST_SINGULAR_VALUE: "smallest_velocity_factor",
 }
 #: Quantities whose worst value is the smallest over poses and elements.
 _MINIMUM_QUANTITIES = ("clearance", "smallest_velocity_factor")
@@ -80,7 +80,7 @@ class WorstPose:
     Attributes:
         column: index of the measure.
         pose: the pose (m,) in half widths of the box.
-        value: value of the measure there, SI (`MeasureColumn.natural`, not `raw`).
+        value: value of the measure there, SI (`MeasureColumn.value`, not `raw`).
     """
 
     column: int
@@ -108,15 +108,17 @@ class TaskEvaluator:
         """
         self.task = task
         wanted = {r.quantity for r in task.requirements} | {o.quantity for o in task.objectives}
-        self._has_footprint = "footprint" in wanted
+        self._needs_footprint = "footprint" in wanted
         request = MeasureRequest(
             ranges=task.ranges,
-            has_condition="condition_number" in wanted,
-            has_factors=bool(wanted & {"largest_velocity_factor", "smallest_velocity_factor"}),
+            compute_condition="condition_number" in wanted,
+            compute_singular_values=bool(
+                wanted & {"largest_velocity_factor", "smallest_velocity_factor"}
+            ),
             tool_speed=task.speeds[0] if "joint_speed" in wanted else 0.0,
             turning_speed=task.speeds[1] if "joint_speed" in wanted else 0.0,
-            has_clearance="clearance" in wanted,
-            has_footprint=self._has_footprint,
+            compute_clearance="clearance" in wanted,
+            compute_footprint=self._needs_footprint,
             length=task.radian_length,
         )
         self.measures = PoseMeasures(task.model, task.parameters, request)
@@ -150,9 +152,10 @@ class TaskEvaluator:
         for objective in self.task.objectives:
             if objective.expression is not None:
                 terms.append(ca.SX(values.scalar(objective.expression)))
-        whole = ca.densify(ca.vertcat(*terms))
-        slopes = ca.densify(ca.vec(ca.jacobian(whole, theta)))
-        return BatchFunction(ca.Function("parametric", [theta], [whole, slopes], {"cse": True}))
+        values_of_terms = ca.densify(ca.vertcat(*terms))
+        slopes = ca.densify(ca.vec(ca.jacobian(values_of_terms, theta)))
+        function = ca.Function("parametric", [theta], [values_of_terms, slopes], {"cse": True})
+        return BatchFunction(function)
 
     def parametric(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mass and expressions (N, 1 + e), and their derivatives (N, 1 + e, d).
@@ -230,11 +233,11 @@ class TaskEvaluator:
         values["mass"] = parametric[:, 0]
         violations = np.full((len(x), len(self.task.requirements)), -np.inf)
         reach_violation = self.task.requirements[self.reach].violation(values[REACH])
-        unknown = UNKNOWN_VIOLATION + np.maximum(np.nan_to_num(reach_violation), 0.0)
+        unknown_violation = UNKNOWN_VIOLATION + np.maximum(np.nan_to_num(reach_violation), 0.0)
         for i in self.cheap:
             requirement = self.task.requirements[i]
             violation = requirement.violation(values[requirement.quantity])
-            violations[:, i] = np.where(np.isfinite(violation), violation, unknown)
+            violations[:, i] = np.where(np.isfinite(violation), violation, unknown_violation)
         violations[~worst.is_sound, self.reach] = UNKNOWN_VIOLATION
         return Scores(
             values=values,
@@ -261,10 +264,14 @@ class TaskEvaluator:
             quantity = self.quantities[j]
             if not quantity:
                 continue
-            natural = item.natural(raw[:, j])
-            worse = np.minimum if quantity in _MINIMUM_QUANTITIES else np.maximum
-            values[quantity] = worse(values[quantity], natural) if quantity in values else natural
-        if self._has_footprint:
+            value = item.value(raw[:, j])
+            if quantity not in values:
+                values[quantity] = value
+            elif quantity in _MINIMUM_QUANTITIES:
+                values[quantity] = np.minimum(values[quantity], value)
+            else:
+                values[quantity] = np.maximum(values[quantity], value)
+        if self._needs_footprint:
             sides = [raw[:, j] for j, item in enumerate(self.columns) if item.kind == FOOTPRINT]
             values["footprint"] = (sides[0] + sides[1]) * (sides[2] + sides[3])
         return values
@@ -323,9 +330,9 @@ class TaskEvaluator:
         poses, values = self._climb(x, columns, self.poses[starts.T.ravel()])
         return [
             WorstPose(
-                column=int(j), pose=pose, value=float(self.columns[j].natural(np.array([value]))[0])
+                column=int(j), pose=pose, value=float(self.columns[j].value(np.array([raw]))[0])
             )
-            for j, pose, value in zip(columns, poses, values, strict=True)
+            for j, pose, raw in zip(columns, poses, values, strict=True)
         ]
 
     def worst_values(self, x: np.ndarray) -> dict[str, float]:

@@ -32,9 +32,9 @@ MAX_ROUNDS = 30
 MAX_ITERATIONS = 50
 #: Maximum number of rounds if expensive quantities are differentiated by finite differences.
 EXPENSIVE_ROUNDS = 20
-#: Maximum number of iterations in such a round.
+#: Maximum number of iterations of SLSQP in a round with finite differences.
 EXPENSIVE_ITERATIONS = 15
-#: Number of poses of the grid with which each measure starts.
+#: Number of worst poses of the grid for each measure that the first round constrains.
 FIRST_POSES = 6
 #: Margin that replaces a measure that is undefined because the pose is out of reach. The constraint on
 #: reach handles such poses.
@@ -47,7 +47,8 @@ MIN_RADIUS = 1e-6
 SAME_POINT = 1e-9
 #: Relative gain of a round below which the search ends.
 MIN_GAIN = 1e-8
-#: The same gain if expensive quantities are differentiated by finite differences.
+#: Relative gain below which the search ends if expensive quantities are differentiated by finite
+#: differences.
 EXPENSIVE_GAIN = 1e-5
 #: Value that replaces an undefined objective, so that its upper bound is never active.
 _UNDEFINED_OBJECTIVE = -1e9
@@ -81,17 +82,17 @@ class _LocalPoint:
     value: float
 
     def gain_of(self, other: _LocalPoint, *, is_relaxed: bool) -> float:
-        """Return by how much another point is better.
+        """Return by how much another point is better than this point.
 
         If `is_relaxed`, only the violations are compared. Otherwise violations above `FEASIBLE` are
         compared first; if they are equal, the weighted objectives are compared.
         """
         if is_relaxed:
             return self.violation - other.violation
-        own_violation = max(self.violation, FEASIBLE)
+        self_violation = max(self.violation, FEASIBLE)
         other_violation = max(other.violation, FEASIBLE)
-        if own_violation != other_violation:
-            return own_violation - other_violation
+        if self_violation != other_violation:
+            return self_violation - other_violation
         return self.value - other.value
 
 
@@ -125,14 +126,14 @@ class LocalSearch:
                 by_quantity.setdefault(requirement.quantity, []).append(requirement)
         self._by_quantity = by_quantity
         self._scale = np.ones(len(self._task.objectives))
-        self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
+        self._last_measures: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None
 
-    def _measured(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _measures_at(self, x: np.ndarray, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return measures and derivatives at poses; the result of the last call is stored."""
         key = x.tobytes() + poses.tobytes()
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._evaluator.at_poses(x, poses)
-        return self._last[1]
+        if self._last_measures is None or self._last_measures[0] != key:
+            self._last_measures = key, self._evaluator.at_poses(x, poses)
+        return self._last_measures[1]
 
     def improve(
         self, x: np.ndarray, weights: Sequence[float], limits: np.ndarray | None = None
@@ -158,8 +159,8 @@ class LocalSearch:
         """
         if self._violation(x)[0] < UNKNOWN_VIOLATION:
             return self._relaxed(x)
-        reaching = LocalSearch(self._evaluator, quantities=(REACH,))
-        point = reaching._relaxed(x)
+        reach_search = LocalSearch(self._evaluator, quantities=(REACH,))
+        point = reach_search._relaxed(x)
         violation = self._violation(point.x)[0]
         if violation >= UNKNOWN_VIOLATION:
             return replace(point, violation=violation)
@@ -251,10 +252,10 @@ class LocalSearch:
         """Return the largest violation at poses; at least UNKNOWN_VIOLATION if one is out of reach."""
         values, _ = self._constraints(x, poses)
         violation = float(-values.min())
-        raw, _ = self._measured(x, poses)
+        raw, _ = self._measures_at(x, poses)
         quantities = self._evaluator.quantities
-        limited = [j for j, name in enumerate(quantities) if self._requirements_of(name)]
-        if np.isfinite(raw[:, limited]).all():
+        constrained = [j for j, name in enumerate(quantities) if self._requirements_of(name)]
+        if np.isfinite(raw[:, constrained]).all():
             return violation
         return UNKNOWN_VIOLATION + max(violation, 0.0)
 
@@ -267,16 +268,16 @@ class LocalSearch:
 
         Constraints on reach are not relaxed, unless there are no other constraints.
         """
-        relaxed = np.ones(count)
+        relaxation = np.ones(count)
         if len(self._by_quantity) == 1:
-            return relaxed
+            return relaxation
         first = 0
         for quantity in self._evaluator.quantities:
-            size = poses * len(self._requirements_of(quantity))
+            n_constraints = poses * len(self._requirements_of(quantity))
             if quantity == REACH:
-                relaxed[first : first + size] = 0.0
-            first += size
-        return relaxed
+                relaxation[first : first + n_constraints] = 0.0
+            first += n_constraints
+        return relaxation
 
     def _solved(
         self,
@@ -319,7 +320,7 @@ class LocalSearch:
         ]
         iterations = EXPENSIVE_ITERATIONS if has_differences else MAX_ITERATIONS
         bounds: list[Any] = [*trust_region, *objective_bounds, slack]
-        solved = minimize(
+        solution = minimize(
             lambda z: float(gradient @ z),
             z,
             jac=lambda z: gradient,
@@ -334,7 +335,7 @@ class LocalSearch:
             ],
             options={"maxiter": iterations, "ftol": 1e-12},
         )
-        point = np.clip(solved.x[:d], 0.0, 1.0)
+        point = np.clip(solution.x[:d], 0.0, 1.0)
         if not np.isfinite(point).all():
             return x
         return np.asarray(self._lower + point * self._width)
@@ -359,13 +360,13 @@ class LocalSearch:
         scale = self._scale[indices]
         n = len(values)
         jacobian = np.zeros((n + len(objectives), len(z)))
-        relaxed = self._relaxation(len(poses), n)
+        relaxation = self._relaxation(len(poses), n)
         jacobian[:n, :d] = slopes * self._width
-        jacobian[:n, -1] = relaxed
+        jacobian[:n, -1] = relaxation
         jacobian[n:, :d] = -d_objectives * self._width / scale[:, None]
         jacobian[np.arange(n, len(jacobian)), d + indices] = 1.0
         bound = z[d + indices] - objectives / scale
-        return np.concatenate([values + relaxed * z[-1], bound]), jacobian
+        return np.concatenate([values + relaxation * z[-1], bound]), jacobian
 
     def _bounds_of(self, x: np.ndarray, poses: np.ndarray) -> np.ndarray:
         """Return the largest values (k,) of the objectives at the poses, relative to their scales."""
@@ -387,13 +388,13 @@ class LocalSearch:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return margins (n,), which are minus the violations, and derivatives (n, d) by variables."""
         evaluator = self._evaluator
-        raw, slopes = self._measured(x, poses)
+        raw, slopes = self._measures_at(x, poses)
         margins = []
         gradients = []
         for j, item in enumerate(evaluator.columns):
             for requirement in self._requirements_of(evaluator.quantities[j]):
                 sign = 1.0 if requirement.is_upper else -1.0
-                margin = -requirement.violation(item.natural(raw[:, j]))
+                margin = -requirement.violation(item.value(raw[:, j]))
                 slope = -sign / requirement.scale * item.slope(raw[:, j])
                 margins.append(np.where(np.isfinite(margin), margin, _UNDEFINED_MARGIN))
                 gradient = slope[:, None] * slopes[:, j]
@@ -430,10 +431,10 @@ class LocalSearch:
         for j, item in enumerate(self._evaluator.columns):
             if item.kind != FOOTPRINT:
                 continue
-            known = np.isfinite(raw[:, j])
-            if not known.any():
+            is_defined = np.isfinite(raw[:, j])
+            if not is_defined.any():
                 return np.nan, np.zeros(len(x))
-            index = int(np.argmax(np.where(known, raw[:, j], -np.inf)))
+            index = int(np.argmax(np.where(is_defined, raw[:, j], -np.inf)))
             sides.append(float(raw[index, j]))
             gradients.append(slopes[index, j])
         length = sides[0] + sides[1]
@@ -453,7 +454,7 @@ class LocalSearch:
             Values (n,), derivatives (n, d) by variables, and indices (n,) of the objectives.
         """
         evaluator = self._evaluator
-        raw, slopes = self._measured(x, poses)
+        raw, slopes = self._measures_at(x, poses)
         parametric, d_parametric = evaluator.parametric(x[None])
         values: list[np.ndarray] = []
         gradients: list[np.ndarray] = []
@@ -474,14 +475,14 @@ class LocalSearch:
                 pairs = [(np.array([total]), d_total[None])]
             else:
                 pairs = [
-                    (item.natural(raw[:, j]), item.slope(raw[:, j])[:, None] * slopes[:, j])
+                    (item.value(raw[:, j]), item.slope(raw[:, j])[:, None] * slopes[:, j])
                     for j, item in enumerate(evaluator.columns)
                     if evaluator.quantities[j] == objective.quantity
                 ]
             for value, gradient in pairs:
-                known = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
-                values.append(np.where(known, sign * value, _UNDEFINED_OBJECTIVE))
-                gradients.append(np.where(known[:, None], sign * gradient, 0.0))
+                is_defined = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+                values.append(np.where(is_defined, sign * value, _UNDEFINED_OBJECTIVE))
+                gradients.append(np.where(is_defined[:, None], sign * gradient, 0.0))
                 indices.append(np.full(len(value), k))
         d = len(self._task.variables)
         return (

@@ -19,9 +19,9 @@ from tauloop.design.synthesis.pose_measures import REACH, PoseMeasures
 #: Number of poses per block; with AVX2's registers 8 and 16 are equally fast.
 BLOCK = 8
 #: Number of integer arguments of the kernel.
-_NUMBERS = 1
+_N_INTEGERS = 1
 #: Number of array arguments of the kernel.
-_ARRAYS = 7
+_N_ARRAYS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +31,8 @@ class WorstMeasures:
     Attributes:
         raw: largest raw measures (N, c); after an early exit, over the poses that were evaluated.
         poses: number of poses that were evaluated for each candidate (N,).
-        is_sound: whether each candidate is out of reach, or was solved at all of these poses (N,).
+        is_sound: whether the measures of each candidate are valid: it is out of reach, or its
+            kinematics were solved at all of these poses (N,).
     """
 
     raw: np.ndarray
@@ -67,7 +68,7 @@ class Population:
         Args:
             theta: parameters (N, t).
             shift: displacement of all poses (N, p).
-            poses: positions of the platform (P, p), the hardest first.
+            poses: positions of the platform (P, p), the farthest from the center of the box first.
             caps: raw measures (c,) beyond which a candidate is abandoned; None to evaluate all poses.
         """
         n = len(theta)
@@ -92,7 +93,7 @@ class Population:
         evaluator = self.measures.model.evaluator
         if isinstance(evaluator, Compiled):
             evaluator = replace(evaluator, threads=self._threads)
-        letters = row_kernel_letters(_NUMBERS, _ARRAYS)
+        letters = row_kernel_letters(_N_INTEGERS, _N_ARRAYS)
         return evaluator.rows(self.text, "tl_population", letters, evaluations=math.inf)
 
     @cached_property
@@ -101,14 +102,14 @@ class Population:
         runner = self.measures.model.platform.runner
         function = c_function(self.measures.program, runner.empty_inputs(), ("measures",))
         sizes = {port.name: port.size for port in function.arguments}
-        places = {
+        argument_of_port = {
             "position": "position",
             "theta": "theta",
             "start": "start",
             "measures": "measured",
             "health": "health",
         }
-        arguments = ", ".join(places[port.name] for port in function.arguments)
+        arguments = ", ".join(argument_of_port[port.name] for port in function.arguments)
         block = "double (*restrict {})[TL_LANES]"
         inputs = ", ".join(f"const {block.format(name)}" for name in ("position", "theta", "start"))
         body = [

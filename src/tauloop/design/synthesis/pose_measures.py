@@ -1,4 +1,4 @@
-"""Measures of a pose as expressions of parameters and position; larger raw numbers are worse."""
+"""Measures of a pose as expressions of parameters and position; larger raw measures are worse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from tauloop.model import Model
 #: Kinds of geometric measures.
 REACH, RANGE, SPEED, CLEARANCE, FOOTPRINT = "reach", "range", "speed", "clearance", "footprint"
 #: Kinds of measures that follow from singular values.
-CONDITION, LARGEST_FACTOR, SMALLEST_FACTOR = "condition", "largest_factor", "smallest_factor"
+CONDITION = "condition"
+LARGEST_SINGULAR_VALUE = "largest_singular_value"
+SMALLEST_SINGULAR_VALUE = "smallest_singular_value"
 #: A number that makes zero positive and leaves all other numbers unchanged when it is added.
 _TINY = 1e-200
 #: Relative residual below which a redundant equation counts as closed.
@@ -31,8 +33,8 @@ CLOSED_TOLERANCE = 1e-8
 #: Number of sweeps of Jacobi's method by the number of rows. Each sweep squares the error.
 JACOBI_SWEEPS = {4: 5, 5: 6, 6: 6}
 #: Lower bound of computed singular values, so that ratios are finite.
-_MIN_FACTOR = 1e-150
-#: Bounds above this value mean that the closed form has no such bound.
+_MIN_SINGULAR_VALUE = 1e-150
+#: Values above this stand for "no bound" in the bounds of a closed form.
 _UNBOUNDED = 1e299
 
 
@@ -42,24 +44,27 @@ class MeasureRequest:
 
     Attributes:
         ranges: lower and upper limit of coordinates by name, rad or m.
-        has_condition: whether to compute the condition number of the Jacobian from platform to
+        compute_condition: whether to compute the condition number of the Jacobian from platform to
             actuator velocities.
-        has_factors: whether to compute the largest and smallest singular value of that Jacobian.
-        tool_speed, turning_speed: linear and angular speed of the platform, m/s and rad/s, for the
-            largest speed of each actuator over all directions; zero to omit it.
-        has_clearance: whether to compute distances between center lines of rods.
-        has_footprint: whether to compute the extent of joints and rod ends seen from above.
-        length: length by which rotations are multiplied in singular values, m. With 0 the machine's
-            length is used, and only rotations of the platform are multiplied.
+        compute_singular_values: whether to compute the largest and smallest singular value of that
+            Jacobian.
+        tool_speed, turning_speed: linear and angular speed of the platform, m/s and rad/s, at which
+            the largest speed of each actuator over all directions of motion is computed; zero:
+            none.
+        compute_clearance: whether to compute distances between center lines of rods.
+        compute_footprint: whether to compute the extent of joints and rod ends seen from above.
+        length: length, m, that scales the rotations of the platform and of rotary actuators in the
+            singular values. Zero: the machine's characteristic length scales the rotations of the
+            platform, and those of actuators are not scaled.
     """
 
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    has_condition: bool = False
-    has_factors: bool = False
+    compute_condition: bool = False
+    compute_singular_values: bool = False
     tool_speed: float = 0.0
     turning_speed: float = 0.0
-    has_clearance: bool = False
-    has_footprint: bool = False
+    compute_clearance: bool = False
+    compute_footprint: bool = False
     length: float = 0.0
 
 
@@ -67,22 +72,25 @@ class MeasureRequest:
 class MeasureColumn:
     """A column of the measures of a pose.
 
-    The natural value is that of the quantity, SI. The raw number is a monotonic function of
-    it that is cheap to compute:
+    Its value is that of the quantity, SI. The raw measure is a monotonic function of the value that
+    is cheap to compute, and larger where the pose is worse:
 
     - reach: (d²/L² - 1)/2 or (1 - d²/L²)/2, positive if the ends of a rod of length L are too far
       apart or too close at the distance d; for a redundant equation, the ratio of its residual to the
       tolerance, minus 1;
-    - range of an angle: -cos(a - middle); of a length: |q - middle|;
-    - condition, largest_factor: squares of the natural value; smallest_factor: minus its square;
-    - speed: speed of an actuator; clearance: minus the squared distance;
+    - range of an angle q: -cos(q - middle); of a length q: |q - middle|;
+    - condition number, largest singular value: the square of the value;
+    - smallest singular value: minus the square of the value;
+    - speed: speed of an actuator;
+    - clearance: minus the squared distance between the center lines of two rods;
     - footprint: extent along x, -x, y or -y.
 
     Attributes:
-        kind: kind of the measure.
-        element: rod, coordinate, actuator, pair of rods or side.
-        is_angle: whether the range is of an angle.
-        middle: middle of the range.
+        kind: kind of the measure, such as `REACH`.
+        element: name of the rod, coordinate, actuator, pair of rods or side; empty for measures of
+            the whole machine.
+        is_angle: whether a range is that of an angle.
+        middle: middle of a range, rad or m.
     """
 
     kind: str
@@ -90,37 +98,40 @@ class MeasureColumn:
     is_angle: bool = False
     middle: float = 0.0
 
-    def natural(self, raw: np.ndarray) -> np.ndarray:
-        """Return natural values (N,), SI: distances from the middle, singular values, ..."""
+    def value(self, raw: np.ndarray) -> np.ndarray:
+        """Return the values (N,), SI, for raw measures (N,).
+
+        The value of a range is the distance from its middle.
+        """
         if self.kind == RANGE and self.is_angle:
             return np.arccos(np.clip(-raw, -1.0, 1.0))
-        if self.kind in (CONDITION, LARGEST_FACTOR):
+        if self.kind in (CONDITION, LARGEST_SINGULAR_VALUE):
             return np.sqrt(np.maximum(raw, 0.0))
-        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
+        if self.kind in (SMALLEST_SINGULAR_VALUE, CLEARANCE):
             return np.sqrt(np.maximum(-raw, 0.0))
         return np.asarray(raw)
 
-    def raw(self, natural: float) -> float:
-        """Return the raw number for a natural value, such as a limit."""
-        if not math.isfinite(natural):
+    def raw(self, value: float) -> float:
+        """Return the raw measure for a value, such as a limit."""
+        if not math.isfinite(value):
             return math.inf
         if self.kind == RANGE and self.is_angle:
-            return math.inf if natural >= math.pi else -math.cos(natural)
-        if self.kind in (CONDITION, LARGEST_FACTOR):
-            return natural * natural
-        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
-            return -natural * natural if natural > 0.0 else math.inf
-        return natural
+            return math.inf if value >= math.pi else -math.cos(value)
+        if self.kind in (CONDITION, LARGEST_SINGULAR_VALUE):
+            return value * value
+        if self.kind in (SMALLEST_SINGULAR_VALUE, CLEARANCE):
+            return -value * value if value > 0.0 else math.inf
+        return value
 
     def slope(self, raw: np.ndarray) -> np.ndarray:
-        """Return the derivatives (N,) of the natural value with respect to the raw number."""
-        natural = np.maximum(self.natural(raw), 1e-12)
+        """Return the derivatives (N,) of the value with respect to the raw measure."""
+        value = np.maximum(self.value(raw), 1e-12)
         if self.kind == RANGE and self.is_angle:
             return 1.0 / np.sqrt(np.maximum(1.0 - raw * raw, 1e-12))
-        if self.kind in (CONDITION, LARGEST_FACTOR):
-            return 0.5 / natural
-        if self.kind in (SMALLEST_FACTOR, CLEARANCE):
-            return -0.5 / natural
+        if self.kind in (CONDITION, LARGEST_SINGULAR_VALUE):
+            return 0.5 / value
+        if self.kind in (SMALLEST_SINGULAR_VALUE, CLEARANCE):
+            return -0.5 / value
         return np.ones_like(raw)
 
 
@@ -151,7 +162,7 @@ class PoseMeasures:
 
     @property
     def columns(self) -> tuple[MeasureColumn, ...]:
-        """Columns of the measures: direct ones, then those from singular values."""
+        """Columns of the measures: those with expressions, then those from singular values."""
         return tuple(self._columns)
 
     def _build(self, state: MotionState) -> None:
@@ -185,7 +196,7 @@ class PoseMeasures:
 
     @cached_property
     def _derivatives(self) -> BatchFunction:
-        """Direct measures, Jacobian, and derivatives of both by parameters and position."""
+        """Direct measures, Jacobian, and their derivatives by parameters and position."""
         variables = ca.vertcat(*self._symbols)
         outputs = [ca.densify(output) for output in self._outputs]
         outputs += [ca.densify(ca.vec(ca.jacobian(output, variables))) for output in self._outputs]
@@ -266,7 +277,7 @@ class PoseMeasures:
         slopes = np.full((n, len(kinds), width), np.nan)
         U, sigma, Vt = np.linalg.svd(J[in_reach], full_matrices=False)
         d_sigma = np.einsum("nrk,nrmv,nkm->nkv", U, dJ[in_reach], Vt)
-        high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_FACTOR)
+        high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_SINGULAR_VALUE)
         d_high = d_sigma[:, 0]
         d_low = d_sigma[:, -1]
         for k, kind in enumerate(kinds):
@@ -274,7 +285,7 @@ class PoseMeasures:
             if kind == CONDITION:
                 d_log = d_high / high[:, None] - d_low / low[:, None]
                 slopes[in_reach, k] = 2.0 * ((high / low) ** 2)[:, None] * d_log
-            elif kind == LARGEST_FACTOR:
+            elif kind == LARGEST_SINGULAR_VALUE:
                 slopes[in_reach, k] = 2.0 * high[:, None] * d_high
             else:
                 slopes[in_reach, k] = -2.0 * low[:, None] * d_low
@@ -286,10 +297,11 @@ class PoseMeasures:
         self._direct.append(expression)
 
     def _scaled_jacobian(self, state: MotionState) -> ca.SX:
-        """Return the actuator velocities per platform velocity, with rotations times a length.
+        """Return the Jacobian of actuator velocities with respect to platform velocities.
 
-        Without a length in the request, rotations of the platform are multiplied by the machine's
-        length, and rotations of actuators are not scaled.
+        Angular velocities are multiplied by the length of the request. If the request has none, the
+        machine's characteristic length multiplies those of the platform, and those of actuators are
+        not scaled.
         """
         requested_length = self.request.length
         length = requested_length or self.model.assembly.loops.length
@@ -307,12 +319,15 @@ class PoseMeasures:
         length = self.model.assembly.loops.length
         forms = self.model.platform.runner.program(KINEMATICS[0]).closed_forms
         for k, form in enumerate(forms):
-            least, greatest, size = (extremes[3 * k + i] for i in range(3))
-            has_length = not size.is_zero()
-            scale = size * size if has_length else ca.SX(length)
-            measure = least
-            if not (greatest.is_constant() and float(greatest) > _UNBOUNDED):
-                measure = larger(least, -greatest)
+            # Bounds of the residual of loop k over its unknown, and the length of its rod (zero for
+            # other loops).
+            smallest = extremes[3 * k]
+            largest = extremes[3 * k + 1]
+            rod_length = extremes[3 * k + 2]
+            scale = ca.SX(length) if rod_length.is_zero() else rod_length * rod_length
+            measure = smallest
+            if not (largest.is_constant() and float(largest) > _UNBOUNDED):
+                measure = elementwise_maximum(smallest, -largest)
             measure = measure / scale
             if not form.unknown:
                 measure = measure / CLOSED_TOLERANCE - 1.0
@@ -335,15 +350,19 @@ class PoseMeasures:
             self._add(column, measure)
 
     def _add_speeds(self, state: MotionState) -> None:
-        """Add the speeds of actuators at the stated speeds of the platform, in the worst direction."""
-        speeds = (self.request.tool_speed, self.request.turning_speed)
-        if not any(speeds):
+        """Add the largest speeds of actuators over all directions, at the speeds of the request.
+
+        The largest speed of actuator k at the linear speed s and the angular speed w is
+        s |J_k,linear| + w |J_k,angular|.
+        """
+        linear_speed, angular_speed = self.request.tool_speed, self.request.turning_speed
+        if not (linear_speed or angular_speed):
             return
         is_angular = [unit == "rad/s" for unit in state.ports.velocity.units]
         J = state.transmission @ state.embedding
         for k, actuator in enumerate(self.model.mechanism.actuators):
             total = ca.SX(0)
-            for uses_angular, speed in ((False, speeds[0]), (True, speeds[1])):
+            for uses_angular, speed in ((False, linear_speed), (True, angular_speed)):
                 row = [J[k, i] for i, angular in enumerate(is_angular) if angular == uses_angular]
                 if row and speed:
                     total += speed * ca.sqrt(ca.sumsqr(ca.vertcat(*row)))
@@ -351,72 +370,72 @@ class PoseMeasures:
 
     def _add_distances(self, state: MotionState) -> None:
         """Add distances between rods, and the extent seen from above."""
-        if not (self.request.has_clearance or self.request.has_footprint):
+        if not (self.request.compute_clearance or self.request.compute_footprint):
             return
         motion = state.motion(state.at_rest)
         mechanism = self.model.mechanism
         ends = {
             rod.name: (motion.point(rod.start).p, motion.point(rod.end).p) for rod in mechanism.rods
         }
-        if self.request.has_clearance:
+        if self.request.compute_clearance:
             for first, second in rod_clearance(self.model).pairs:
                 names = mechanism.rods[int(first)].name, mechanism.rods[int(second)].name
                 measure = -_squared_distance(*ends[names[0]], *ends[names[1]])
                 self._add(MeasureColumn(kind=CLEARANCE, element=" and ".join(names)), measure)
-        if self.request.has_footprint:
+        if self.request.compute_footprint:
             joints = [motion.point(joint.parent).p for joint in mechanism.joints]
             points = [*joints, *(point for pair in ends.values() for point in pair)]
             for axis, letter in enumerate("xy"):
                 for sign, side in ((1.0, letter), (-1.0, f"-{letter}")):
                     extent = sign * points[0][axis]
                     for point in points[1:]:
-                        extent = larger(extent, sign * point[axis])
+                        extent = elementwise_maximum(extent, sign * point[axis])
                     self._add(MeasureColumn(kind=FOOTPRINT, element=side), extent)
 
     def _singular_measures(self, J: ca.SX) -> list[ca.SX]:
         """Add the columns of measures of singular values, and return their expressions."""
-        if not (self.request.has_condition or self.request.has_factors):
+        if not (self.request.compute_condition or self.request.compute_singular_values):
             return []
         low, high = extreme_eigenvalues(J.T @ J)
         measures = []
-        if self.request.has_condition:
+        if self.request.compute_condition:
             self._columns.append(MeasureColumn(kind=CONDITION, element=""))
-            measures.append(high / larger(low, 1e-12 * high + _TINY))
-        if self.request.has_factors:
-            for kind, value in ((LARGEST_FACTOR, high), (SMALLEST_FACTOR, -low)):
+            measures.append(high / elementwise_maximum(low, 1e-12 * high + _TINY))
+        if self.request.compute_singular_values:
+            for kind, value in ((LARGEST_SINGULAR_VALUE, high), (SMALLEST_SINGULAR_VALUE, -low)):
                 self._columns.append(MeasureColumn(kind=kind, element=""))
                 measures.append(value)
         return measures
 
 
 def _require_suitable(model: Model, request: MeasureRequest) -> None:
-    """Raise InputError for machines that cannot be measured."""
+    """Raise InputError for machines without these measures."""
     assembly = model.assembly
     name = model.mechanism.name
     if assembly.passive or len(model.mechanism.actuators) < len(assembly.independent):
-        what = f"{name} has degrees of freedom that no actuator holds"
+        what = f"{name} has unactuated degrees of freedom"
         raise InputError.of("machine", what, "lock them, or give another machine")
-    needs_singular_values = request.has_condition or request.has_factors
+    needs_singular_values = request.compute_condition or request.compute_singular_values
     is_mixed = len(set(model.actuator_units)) > 1
-    if request.has_clearance and not len(rod_clearance(model).pairs):
+    if request.compute_clearance and not len(rod_clearance(model).pairs):
         what = f"{name} has no two rods between which a clearance is defined"
         raise InputError.of("clearance", what, "remove clearance, or give another machine")
     if needs_singular_values and is_mixed and not request.length:
         what = f"{name} has rotary and linear actuators, so that singular values mix units"
-        remedy = "give radian_length: the length by which rotations are multiplied"
+        remedy = "give radian_length, the length by which rotations are multiplied"
         raise InputError.of("requirements", what, remedy)
 
 
 def _raw_of_singular_values(kind: str, sigma: np.ndarray) -> np.ndarray:
     """Return a raw measure (N,) of singular values (N, m), the largest first."""
-    high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_FACTOR)
+    high, low = sigma[:, 0], np.maximum(sigma[:, -1], _MIN_SINGULAR_VALUE)
     if kind == CONDITION:
         return np.asarray((high / low) ** 2)
-    return np.asarray(high**2 if kind == LARGEST_FACTOR else -(low**2))
+    return np.asarray(high**2 if kind == LARGEST_SINGULAR_VALUE else -(low**2))
 
 
-def larger(a: ca.SX, b: ca.SX) -> ca.SX:
-    """Return the larger number, by operations that compilers can vectorize."""
+def elementwise_maximum(a: ca.SX, b: ca.SX) -> ca.SX:
+    """Return the elementwise maximum, by operations that compilers can vectorize."""
     return 0.5 * (a + b + ca.fabs(a - b))
 
 
@@ -433,7 +452,7 @@ def _squared_distance(a: ca.SX, b: ca.SX, c: ca.SX, d: ca.SX) -> ca.SX:
     u, w, r = b - a, d - c, a - c
     uu, ww, uw = ca.sumsqr(u), ca.sumsqr(w), ca.dot(u, w)
     ur, wr = ca.dot(u, r), ca.dot(w, r)
-    determinant = larger(uu * ww - uw * uw, 1e-12 * uu * ww + _TINY)
+    determinant = elementwise_maximum(uu * ww - uw * uw, 1e-12 * uu * ww + _TINY)
     t = _clipped((uw * _clipped((uw * wr - ww * ur) / determinant) + wr) / ww)
     s = _clipped((uw * t - ur) / uu)
     return ca.sumsqr(r + s * u - t * w)
@@ -459,8 +478,8 @@ def extreme_eigenvalues(B: ca.SX) -> tuple[ca.SX, ca.SX]:
     eigenvalues = _jacobi(B, JACOBI_SWEEPS[m])
     low = high = eigenvalues[0]
     for value in eigenvalues[1:]:
-        low = -larger(-low, -value)
-        high = larger(high, value)
+        low = -elementwise_maximum(-low, -value)
+        high = elementwise_maximum(high, value)
     return low, high
 
 
@@ -473,7 +492,7 @@ def _extreme_eigenvalues_3x3(B: ca.SX) -> tuple[ca.SX, ca.SX]:
     determinant = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
     inverse = 1.0 / p
     cosine = 0.5 * determinant * inverse * inverse * inverse
-    sine = ca.sqrt(larger(1.0 - cosine * cosine, ca.SX(0.0)))
+    sine = ca.sqrt(elementwise_maximum(1.0 - cosine * cosine, ca.SX(0.0)))
     phi = ca.atan2(sine, cosine) / 3.0
     x, y = ca.cos(phi), ca.sin(phi)
     return q - p * (x + math.sqrt(3.0) * y), q + 2.0 * p * x
@@ -492,14 +511,15 @@ def _jacobi(B: ca.SX, sweeps: int) -> list[ca.SX]:
 
 def _rotate(A: ca.SX, i: int, j: int) -> None:
     """Make the entry i, j of a symmetric matrix zero, by the smaller rotation."""
-    off = A[i, j]
+    off_diagonal = A[i, j]
     difference = A[j, j] - A[i, i]
-    signed = difference + _TINY
-    root = ca.sqrt(difference * difference + 4.0 * off * off)
-    t = 2.0 * off / (signed + signed / ca.fabs(signed) * root)
+    # `nonzero` has the sign of the difference, and is positive if the difference is zero.
+    nonzero = difference + _TINY
+    root = ca.sqrt(difference * difference + 4.0 * off_diagonal * off_diagonal)
+    t = 2.0 * off_diagonal / (nonzero + nonzero / ca.fabs(nonzero) * root)
     c = 1.0 / ca.sqrt(1.0 + t * t)
     s = t * c
-    A[i, i], A[j, j] = A[i, i] - t * off, A[j, j] + t * off
+    A[i, i], A[j, j] = A[i, i] - t * off_diagonal, A[j, j] + t * off_diagonal
     A[i, j] = A[j, i] = 0.0
     for k in range(A.size1()):
         if k not in (i, j):

@@ -1,4 +1,4 @@
-"""Poses of a task's box: a grid with the border, the hardest first, and steps around poses."""
+"""Poses of a task's box: a grid that includes the boundary, and neighbors of poses."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ def grid_poses(task: DesignTask) -> np.ndarray:
     )
     poses = np.zeros((len(grid), len(task.half)))
     poses[:, varied] = grid
-    size = np.abs(grid)
-    order = np.lexsort((-size.sum(axis=1), -size.max(axis=1)))
+    distance = np.abs(grid)
+    order = np.lexsort((-distance.sum(axis=1), -distance.max(axis=1)))
     return poses[order]
 
 
 def _box_grid(count: int, axes: int) -> np.ndarray:
     """Return a regular grid (P, axes) of at most `count` poses, or of all vertices."""
     steps = max(int(round(count ** (1.0 / max(axes, 1)), 9)), 2)
-    ends = np.linspace(-1.0, 1.0, steps)
-    return np.array(list(itertools.product(*[ends] * axes))).reshape(-1, axes)
+    levels = np.linspace(-1.0, 1.0, steps)
+    return np.array(list(itertools.product(levels, repeat=axes))).reshape(-1, axes)
 
 
 def _disc_grid(task: DesignTask, varied: np.ndarray) -> np.ndarray:
     """Return rings of poses in the first two varied axes, at each level of the other axes."""
-    others = len(varied) - 2
-    heights = 5 if others == 1 else 3
-    levels = np.array(list(itertools.product(*[np.linspace(-1.0, 1.0, heights)] * others)))
-    levels = levels.reshape(heights**others, others)
-    in_disc = max(task.count // len(levels), 7)
-    rings = max(int(math.sqrt(in_disc / 8.0)), 1)
-    ring_poses = 6 * max((in_disc - 1) // (6 * rings), 1)
+    n_other_axes = len(varied) - 2
+    n_levels = 5 if n_other_axes == 1 else 3
+    axis_levels = np.linspace(-1.0, 1.0, n_levels)
+    levels = np.array(list(itertools.product(axis_levels, repeat=n_other_axes)))
+    levels = levels.reshape(n_levels**n_other_axes, n_other_axes)
+    disc_poses = max(task.count // len(levels), 7)
+    rings = max(int(math.sqrt(disc_poses / 8.0)), 1)
+    ring_poses = 6 * max((disc_poses - 1) // (6 * rings), 1)
     angles = 2.0 * np.pi * np.arange(ring_poses) / ring_poses
     disc = [np.zeros((1, 2))]
     for ring in range(1, rings + 1):
@@ -57,13 +58,13 @@ def _disc_grid(task: DesignTask, varied: np.ndarray) -> np.ndarray:
 
 
 def limited_poses(task: DesignTask, poses: np.ndarray) -> np.ndarray:
-    """Return the nearest poses (P, m) within the box or cylinder."""
-    limited = np.clip(poses, -1.0, 1.0)
+    """Return poses (P, m) after moving each to the nearest pose within the box or cylinder."""
+    clipped = np.clip(poses, -1.0, 1.0)
     if task.radius is not None:
         disc = np.flatnonzero(task.half > 0.0)[:2]
-        radius = np.linalg.norm(limited[:, disc], axis=1, keepdims=True)
-        limited[:, disc] /= np.maximum(radius, 1.0)
-    return limited
+        radius = np.linalg.norm(clipped[:, disc], axis=1, keepdims=True)
+        clipped[:, disc] /= np.maximum(radius, 1.0)
+    return clipped
 
 
 def neighbors(task: DesignTask, pose: np.ndarray, step: float) -> np.ndarray:
@@ -75,5 +76,6 @@ def neighbors(task: DesignTask, pose: np.ndarray, step: float) -> np.ndarray:
     else:
         moves = np.zeros((2 * len(varied) + 1, len(pose)))
         for k, axis in enumerate(varied):
-            moves[2 * k, axis], moves[2 * k + 1, axis] = 1.0, -1.0
+            moves[2 * k, axis] = 1.0
+            moves[2 * k + 1, axis] = -1.0
     return limited_poses(task, pose + step * moves)

@@ -25,7 +25,8 @@ from tauloop.design.synthesis.task import DesignTask
 SCREENED_PER_MEMBER = 50
 #: Objective of a candidate that is not evaluated, because it violates a cheap requirement.
 NOT_EVALUATED = 1e30
-_ARRAYS = ("x", "objectives", "violations")
+#: Names of the arrays in a checkpoint.
+_CHECKPOINT_ARRAYS = ("x", "objectives", "violations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +37,7 @@ class SearchHistory:
         x: variables (N, d), SI.
         objectives: objectives (N, k), smaller is better; NaN where not evaluated.
         violations: relative violations (N, r) of the requirements.
-        screened: number of random candidates that were screened in addition.
+        screened: number of random candidates that were screened before the first generation.
         resumed: number of generations that were read from checkpoints.
     """
 
@@ -67,7 +68,11 @@ Score = Callable[[np.ndarray], Scores]
 
 
 def not_dominated(objectives: np.ndarray) -> np.ndarray:
-    """Return whether each point (N, k) is dominated by no other point (N,); smaller is better."""
+    """Return whether no other point dominates each point (N, k); smaller is better.
+
+    Returns:
+        A mask (N,) of the Pareto-optimal points.
+    """
     order = np.lexsort(objectives.T[::-1])
     is_efficient = np.zeros(len(objectives), dtype=bool)
     front = np.zeros((0, objectives.shape[1]))
@@ -197,7 +202,7 @@ def _stored(path: Path | None, x: np.ndarray) -> dict[str, np.ndarray] | None:
         return None
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as data:
-            part = {name: np.asarray(data[name], dtype=float) for name in _ARRAYS}
+            part = {name: np.asarray(data[name], dtype=float) for name in _CHECKPOINT_ARRAYS}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         what = f"cannot be read ({type(error).__name__})"
         raise InputError.of(

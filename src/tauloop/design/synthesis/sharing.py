@@ -57,16 +57,17 @@ class CandidateScorer:
 def part_scores(scorer: CandidateScorer, x: np.ndarray) -> tuple[Scores, int, str]:
     """Return scores of candidates (N, d), the number of expensive ones, and their last problem."""
     scores = scorer.scores
-    before, scores.problem = scores.evaluated, ""
+    previously_evaluated = scores.evaluated
+    scores.problem = ""
     result = scores(x)
-    return result, scores.evaluated - before, scores.problem
+    return result, scores.evaluated - previously_evaluated, scores.problem
 
 
 class SharedScores:
     """Scores of populations, computed by several processes if this is faster.
 
-    A task without expensive quantities is scored in this process, whose threads use all cores. If a
-    cluster is stated, its scheduler must answer even then.
+    A task without expensive quantities is scored in this process, whose threads use all cores. If
+    the address of a cluster is given, its scheduler must answer even for such a task.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class SharedScores:
         self._stack = ExitStack()
         self._sharing: WorkSharing | None = None
         self._parts = 1
-        self._done = 0
+        self._generations_done = 0
 
     def close(self) -> None:
         """End the processes, or disconnect from the cluster."""
@@ -103,7 +104,7 @@ class SharedScores:
         if self._sharing is None and (is_shared or isinstance(self._workers, str)):
             self._start(self._workers)
         if self._sharing is None or not is_shared:
-            return self._alone(x)
+            return self._score_here(x)
         items = np.array_split(x, min(self._parts, len(x)))
         parts = []
         for scores, evaluated, problem in self._sharing.results(part_scores, self._scorer, items):
@@ -113,7 +114,7 @@ class SharedScores:
         return joined(parts)
 
     def _start(self, workers: int | str | None) -> None:
-        """Start a stated number of processes, or connect to a cluster."""
+        """Start a number of processes, or connect to a cluster."""
         if isinstance(workers, str):
             self._sharing = self._stack.enter_context(closing(ClusterWork(workers)))
             self._parts = CLUSTER_PARTS
@@ -121,13 +122,13 @@ class SharedScores:
             self._sharing = self._stack.enter_context(SharedWork(workers))
             self._parts = PARTS_PER_PROCESS * workers
 
-    def _alone(self, x: np.ndarray) -> Scores:
-        """Return scores of this process, and start processes if the remaining work justifies them."""
+    def _score_here(self, x: np.ndarray) -> Scores:
+        """Return scores from this process; start processes if much work remains."""
         start = time.perf_counter()
         scores = self._expensive(x)
         seconds = time.perf_counter() - start
-        self._done += 1
-        remaining = seconds * (self._task.search.generations - self._done)
+        self._generations_done += 1
+        remaining = seconds * (self._task.search.generations - self._generations_done)
         is_worth_it = self._workers is None and remaining > MIN_WORK_FOR_PROCESSES
         if is_worth_it and self._expensive.wanted and cores() > 1 and can_import_main():
             self._start(cores())

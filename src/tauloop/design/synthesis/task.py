@@ -101,7 +101,7 @@ class DesignRequirement(ReprMixin):
         quantity: the limited quantity.
         limit: the limit, SI.
         is_upper: whether it is an upper limit.
-        scale: value by which violations are divided.
+        scale: value that divides violations to make them relative.
         unit: SI unit.
         is_range: whether the quantity is a distance from the middle of a range.
     """
@@ -151,7 +151,7 @@ class TaskMotion(ReprMixin):
 
     Attributes:
         catalogue: file of motors and gears; None without a catalogue.
-        reserve: fraction of the motors' limits that is not used.
+        reserve: fraction of the motors' limits that remains unused.
         cycle: file with a list of stations; None without a cycle.
         trajectory: file with times and a motion of the platform; None without a trajectory. Without a
             cycle and a trajectory the motion is a stroke along the box.
@@ -218,7 +218,7 @@ class DesignTask(ReprMixin):
         center: center of the box (m,), for the coordinates that the search does not choose.
         half: half widths of the box along the axes (m,), zero where it does not extend.
         radius: radius of the cylinder, m; None for a box.
-        count: number of poses.
+        count: number of poses of the grid in the box.
         requirements: limits.
         objectives: quantities to minimize or maximize.
         ranges: limits of coordinates by name, SI.
@@ -284,12 +284,12 @@ class DesignTask(ReprMixin):
     def _file_hashes(self) -> list[str]:
         """Hashes of the files of the motion and of the catalogue."""
         paths = (self.motion.catalogue, self.motion.cycle, self.motion.trajectory)
-        present = [path for path in paths if path is not None and path.is_file()]
-        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in present]
+        existing = [path for path in paths if path is not None and path.is_file()]
+        return [hashlib.sha256(path.read_bytes()).hexdigest() for path in existing]
 
     @property
     def digest(self) -> str:
-        """Hash of all that determines the search."""
+        """Hash of everything that determines the search."""
         box = (self.center, self.half, self.radius, self.count)
         objectives = [(item.name, item.text, item.is_minimized) for item in self.objectives]
         limits = (self.requirements, self.ranges, self.speeds, self.radian_length, self.tolerances)

@@ -137,7 +137,7 @@ class _TaskReader:
             return None
         axes = pose_axes(model)
         variables = self._parameters(model)
-        center, chosen = self._center(axes)
+        center, center_variables = self._center(axes)
         half, radius = self._half(axes)
         ranges = self._ranges(model)
         motion = self._motion()
@@ -147,14 +147,14 @@ class _TaskReader:
         self._require_users(model)
         if self._root.collector.count > problem_count:
             return None
-        stated_requirements = self._content.get("requirements") or {}
+        requirement_contents = self._content.get("requirements") or {}
         speed = self._requirement("joint_speed")
         accuracy = self._requirement("accuracy")
         return DesignTask(
             name=name or model.mechanism.name,
             description=self._content.get("description") or "",
             model=model,
-            variables=(*variables, *chosen),
+            variables=(*variables, *center_variables),
             axes=axes,
             center=center,
             half=half,
@@ -163,7 +163,7 @@ class _TaskReader:
             requirements=requirements,
             objectives=objectives,
             ranges=ranges,
-            radian_length=stated_requirements.get("radian_length") or 0.0,
+            radian_length=requirement_contents.get("radian_length") or 0.0,
             speeds=(speed.get("tool_speed") or 0.0, speed.get("turning_speed") or 0.0),
             tolerances={key: text for key, text in accuracy.items() if key != "most"},
             loads=loads,
@@ -175,9 +175,9 @@ class _TaskReader:
         """Return the motion and the catalogue; problems are collected."""
         motion = self._node("motion")
         motors = self._node("requirements", "motors")
-        stated = [key for key in ("cycle", "trajectory", "duration") if _has(motion, key)]
-        if motion is not None and len(stated) > 1:
-            what = f"{' and '.join(stated)} are different motions"
+        motion_keys = [key for key in ("cycle", "trajectory", "duration") if _has(motion, key)]
+        if motion is not None and len(motion_keys) > 1:
+            what = f"{' and '.join(motion_keys)} are different motions"
             motion.problem(what, "give one of them")
         self._require_payload(motion)
         reserve = self._requirement("motors").get("reserve") or 0.0
@@ -307,25 +307,27 @@ class _TaskReader:
             if not parameters:
                 cursor.problem(f"{model.mechanism.name} has no such parameter", table.near(pattern))
                 continue
-            first = table[parameters[0]]
-            si = si_unit(first.unit)
-            others = [name for name in parameters if si_unit(table[name].unit) != si]
-            if others:
+            first_parameter = table[parameters[0]]
+            si = si_unit(first_parameter.unit)
+            mismatched = [name for name in parameters if si_unit(table[name].unit) != si]
+            if mismatched:
                 cursor.problem(
-                    f"{first.name} in {si} and {others[0]} in {si_unit(table[others[0]].unit)} "
+                    f"{first_parameter.name} in {si} and {mismatched[0]} in {si_unit(table[mismatched[0]].unit)} "
                     "cannot have one value",
                     "free parameters of one unit by each pattern",
                 )
                 continue
-            dimension = parse_unit(first.unit).dimension if first.unit else units.ONE
-            ends = self._ends(cursor, dimension)
-            if ends is None:
+            dimension = (
+                parse_unit(first_parameter.unit).dimension if first_parameter.unit else units.ONE
+            )
+            bounds = self._interval(cursor, dimension)
+            if bounds is None:
                 continue
             for name in parameters:
                 if name in pattern_of:
                     remedy = f"remove it here or from {pattern_of[name]}"
                     cursor.problem(f"{name} is free twice", remedy)
-                elif not (table[name].allows(ends[0]) and table[name].allows(ends[1])):
+                elif not (table[name].allows(bounds[0]) and table[name].allows(bounds[1])):
                     cursor.problem(
                         f"the bounds of {name} in the machine file are narrower",
                         "give bounds within those of the machine file",
@@ -334,35 +336,36 @@ class _TaskReader:
             variables.append(
                 DesignVariable(
                     name=pattern,
-                    unit=first.unit,
+                    unit=first_parameter.unit,
                     si_unit="" if si == "1" else si,
-                    scale=first.scale,
-                    lower=ends[0],
-                    upper=ends[1],
+                    scale=first_parameter.scale,
+                    lower=bounds[0],
+                    upper=bounds[1],
                     parameters=tuple(parameters),
                 )
             )
         return tuple(variables)
 
-    def _ends(self, cursor: Cursor, *dimensions: Dimension) -> tuple[float, float] | None:
-        """Return lower and upper ends of a list of two texts; None if they are wrong."""
-        ends = []
+    def _interval(self, cursor: Cursor, *dimensions: Dimension) -> tuple[float, float] | None:
+        """Return the lower and upper limit of a list of two quantities; None if they are wrong."""
+        limits = []
         for item in cursor.items():
             try:
-                ends.append(read_quantity(item.text or "", *dimensions).value)
+                limits.append(read_quantity(item.text or "", *dimensions).value)
             except UnitError as error:
                 item.problem(error.what, error.remedy)
-        if len(ends) < 2:
+        if len(limits) < 2:
             return None
-        if ends[0] == ends[1]:
+        if limits[0] == limits[1]:
             cursor.problem("both ends are the same", "give different ends, or omit the range")
             return None
-        if not ends[0] < ends[1]:
+        if not limits[0] < limits[1]:
             cursor.problem(
-                f"the range from {ends[0]:g} to {ends[1]:g} is empty", "give the lower end first"
+                f"the range from {limits[0]:g} to {limits[1]:g} is empty",
+                "give the lower end first",
             )
             return None
-        return ends[0], ends[1]
+        return limits[0], limits[1]
 
     def _axis(self, axes: PoseAxes, name: str, cursor: Cursor) -> int | None:
         """Return the column of an axis by its name; None if the name is unknown."""
@@ -424,10 +427,10 @@ class _TaskReader:
             if column is None:
                 continue
             is_angle = axes.units[column] == "rad"
-            ends = self._ends(cursor, units.ANGLE if is_angle else units.LENGTH)
-            if ends is None:
+            limits = self._interval(cursor, units.ANGLE if is_angle else units.LENGTH)
+            if limits is None:
                 continue
-            if abs(ends[0] + ends[1]) > 1e-9 * (ends[1] - ends[0]):
+            if abs(limits[0] + limits[1]) > 1e-9 * (limits[1] - limits[0]):
                 cursor.problem(
                     "is not symmetric about the center", "give -HALF and HALF, and center"
                 )
@@ -435,15 +438,15 @@ class _TaskReader:
                 cursor.problem(
                     "the cylinder also defines the positions", "remove the cylinder or this range"
                 )
-            half[column] = 0.5 * (ends[1] - ends[0])
+            half[column] = 0.5 * (limits[1] - limits[0])
         if not cylinder:
             if not half.any():
                 box.problem("has no extent", "give the range of one axis at least")
             return half, None
-        for name, size in (("x", cylinder["radius"]), ("y", cylinder["radius"])):
+        for name, radius in (("x", cylinder["radius"]), ("y", cylinder["radius"])):
             column = self._axis(axes, name, box)
             if column is not None:
-                half[column] = size
+                half[column] = radius
         if cylinder.get("height"):
             column = self._axis(axes, "z", box)
             if column is not None:
@@ -455,13 +458,13 @@ class _TaskReader:
         limits = model.limits
         topology = model.topology
         names = topology.coordinate_names
-        stated_requirements = self._content.get("requirements") or {}
+        requirement_contents = self._content.get("requirements") or {}
         platform_columns = set(model.platform.ports.q)
-        includes_drawing = stated_requirements.get("stops") == "drawing"
+        includes_drawing = requirement_contents.get("stops") == "drawing"
         ranges = {}
         for k, column in enumerate(limits.columns):
-            is_drawing = includes_drawing and column not in platform_columns
-            if "stops" in stated_requirements and (limits.is_stop[k] or is_drawing):
+            is_drawing_limit = includes_drawing and column not in platform_columns
+            if "stops" in requirement_contents and (limits.is_stop[k] or is_drawing_limit):
                 ranges[names[column]] = (float(limits.lower[k]), float(limits.upper[k]))
         cursors = (
             self._structure.entries_of("joint_ranges") if self._structure is not self._root else []
@@ -470,19 +473,19 @@ class _TaskReader:
         if not cursors and requirements is not None:
             cursors = requirements.entries_of("joint_ranges")
         for pattern, cursor in cursors:
-            chosen = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
-            if not chosen:
+            indices = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+            if not indices:
                 remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"
                 cursor.problem("there is no such coordinate", remedy)
                 continue
-            is_angle = bool(topology.is_angle[chosen[0]])
-            if any(bool(topology.is_angle[i]) != is_angle for i in chosen):
+            is_angle = bool(topology.is_angle[indices[0]])
+            if any(bool(topology.is_angle[i]) != is_angle for i in indices):
                 what = "fits angles and lengths, which cannot have one range"
                 cursor.problem(what, f"give narrower patterns; known: {listing(names, 20)}")
                 continue
-            stated = self._ends(cursor, units.ANGLE if is_angle else units.LENGTH)
-            if stated is not None:
-                ranges |= dict.fromkeys([names[i] for i in chosen], stated)
+            stated_range = self._interval(cursor, units.ANGLE if is_angle else units.LENGTH)
+            if stated_range is not None:
+                ranges |= dict.fromkeys([names[i] for i in indices], stated_range)
         for name, ends in ranges.items():
             if np.isfinite(ends).sum() == 1 and requirements is not None:
                 requirements.problem(
@@ -561,8 +564,8 @@ class _TaskReader:
             what = f"is {limits['condition_number']:g}, and no condition number is below 1"
             condition.problem(what, "give at least 1")
         factors = self._node("requirements", "velocity_factors")
-        least = limits.get("smallest_velocity_factor", 0.0)
-        if factors is not None and least > limits.get("largest_velocity_factor", np.inf):
+        smallest_factor = limits.get("smallest_velocity_factor", 0.0)
+        if factors is not None and smallest_factor > limits.get("largest_velocity_factor", np.inf):
             factors.problem("least is above most", "give a value of least below most")
 
     def _require_loads(self) -> None:
@@ -604,18 +607,18 @@ class _TaskReader:
 
     def _objectives(self, model: Model) -> tuple[DesignObjective, ...]:
         """Return the objectives of the structure, or else those of the task."""
-        of_structure = []
+        structure_objectives = []
         if self._structure is not self._root:
-            of_structure = self._structure.entries_of("objectives")
-        common = self._root.entries_of("objectives")
-        names_of_task = [name for name, _ in common]
-        if of_structure and [name for name, _ in of_structure] != names_of_task:
+            structure_objectives = self._structure.entries_of("objectives")
+        task_objectives = self._root.entries_of("objectives")
+        names_of_task = [name for name, _ in task_objectives]
+        if structure_objectives and [name for name, _ in structure_objectives] != names_of_task:
             self._structure.problem(
                 f"has other objectives than the task: {', '.join(names_of_task)}",
                 "define the same names in this order, so that structures can be compared",
             )
         objectives = []
-        for name, cursor in of_structure or common:
+        for name, cursor in structure_objectives or task_objectives:
             keys = [key for key in ("minimize", "maximize") if cursor.has(key)]
             if len(keys) != 1:
                 cursor.problem("needs exactly one of minimize and maximize", "remove one of them")
@@ -631,11 +634,11 @@ class _TaskReader:
     ) -> DesignObjective | None:
         """Return an objective; None if it has errors, which are collected."""
         if text in QUANTITIES:
-            stated_requirements = self._content.get("requirements") or {}
+            requirement_contents = self._content.get("requirements") or {}
             if text == "deflection" and not self._content.get("loads"):
                 cursor.problem("deflection is not defined", "give loads")
                 return None
-            if text in ("joint_speed", "accuracy") and text not in stated_requirements:
+            if text in ("joint_speed", "accuracy") and text not in requirement_contents:
                 cursor.problem(f"{text} is not defined", f"give requirements.{text}")
                 return None
             unit = QUANTITIES[text]
@@ -650,7 +653,7 @@ class _TaskReader:
             return DesignObjective(
                 name=name, text=text, quantity=text, is_minimized=is_minimized, unit=unit
             )
-        known = {
+        parameters = {
             item.name: Quantity(
                 Leaf(item.name), parse_unit(item.unit).dimension if item.unit else units.ONE
             )
@@ -659,12 +662,12 @@ class _TaskReader:
         try:
             syntax = parse(text)
             for word in names(syntax):
-                if word not in known:
-                    choices = (*QUANTITIES, *known)
+                if word not in parameters:
+                    choices = (*QUANTITIES, *parameters)
                     remedy = suggestion(word, choices) or f"known: {listing(choices, 30)}"
                     cursor.problem(f"{word!r} is neither a quantity nor a parameter", remedy)
                     return None
-            quantity = resolve(syntax, known)
+            quantity = resolve(syntax, parameters)
         except ExpressionError as error:
             cursor.problem(error.what, error.remedy)
             return None

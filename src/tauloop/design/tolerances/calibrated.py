@@ -64,18 +64,18 @@ def calibrated_effects(
 
     Source: Kay 1993, Fundamentals of statistical signal processing: estimation theory, theorem 11.1.
     """
-    stated, equations = error_sources(model, options)
+    sources, equations = error_sources(model, options)
     q, _ = map_coordinates(model, poses, options)
     generator = np.random.default_rng(options.seed + 1)
-    measured = np.asarray(random_states(model, readings, generator).q)
-    owners = list(stated.parts.owners.values())
-    names = [*stated.parts.owners, *stated.encoders]
+    measured_q = np.asarray(random_states(model, readings, generator).q)
+    owners = list(sources.parts.owners.values())
+    names = [*sources.parts.owners, *sources.encoders]
     is_calibrated = np.array(
         [i < len(owners) and owners[i] in calibrated for i in range(len(names))], dtype=bool
     )
     estimated = np.flatnonzero(is_calibrated)
     others = np.flatnonzero(~is_calibrated)
-    J = equations.first_order(measured).twist[:, :3].reshape(3 * readings, -1)
+    J = equations.first_order(measured_q).twist[:, :3].reshape(3 * readings, -1)
     variances = np.array([calibrated[owners[i]] ** 2 / 3.0 for i in estimated])
     P, K = _estimator(J[:, estimated], variances, noise)
     twist = equations.first_order(q).twist

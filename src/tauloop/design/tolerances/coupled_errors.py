@@ -25,7 +25,7 @@ from tauloop.design.tolerances.error_groups import ErrorGroup
 
 #: Maximum number of rounds of cutting planes.
 CUTTING_ROUNDS = 20
-#: Gap at which the rounds end, as a fraction of the bound.
+#: Gap between the bound and its lower bound at which the rounds end, as a fraction of the bound.
 CUTTING_GAP = 1e-6
 #: Number of steps of reweighted least squares for the smallest clearances.
 REWEIGHTINGS = 30
@@ -36,6 +36,8 @@ COUPLING_CUTOFF = 1e-9
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ErrorCoupling:
     """Effects of the full tolerances of g sources, as vectors; intervals use a single component.
+
+    The opening of a redundant loop is the residual of its equation.
 
     Attributes:
         effects: (N, 6, g, 3) twists of the tool.
@@ -121,8 +123,8 @@ def coupled_worst(errors: ErrorCoupling) -> CoupledWorst:
 
 def _opening_of_worst(S: Array, M: Array) -> Array:
     """Return the largest opening (N, 6) of the loops by the errors that are worst in each direction."""
-    size = np.linalg.norm(S, axis=-1, keepdims=True)
-    unit = np.divide(S, size, out=np.zeros_like(S), where=size > 0.0)
+    magnitude = np.linalg.norm(S, axis=-1, keepdims=True)
+    unit = np.divide(S, magnitude, out=np.zeros_like(S), where=magnitude > 0.0)
     return np.asarray(np.abs(np.einsum("ncgk,ndgk->ndc", M, unit)).max(axis=-1))
 
 
@@ -134,8 +136,9 @@ def _bound(s: Array, M: Array, y: Array) -> float:
 def _multipliers(s: Array, M: Array) -> Array:
     """Return the multipliers y (c,) of the smallest bound, by the cutting-plane method.
 
-    It minimizes sum_g t_g subject to t_g >= u.(s - y.M)_g for some unit vectors u. The directions of
-    (s - y.M)_g at the solution are added to these vectors until the bound no longer changes.
+    The method minimizes sum_g t_g subject to t_g >= u.(s - y.M)_g for some unit vectors u. It adds
+    the directions of (s - y.M)_g at the solution to these vectors until the bound no longer
+    changes.
 
     Args:
         s: (g, 3) effects in one direction.
@@ -147,8 +150,8 @@ def _multipliers(s: Array, M: Array) -> Array:
     basis, sigma, _ = np.linalg.svd(M.reshape(len(M), -1), full_matrices=False)
     basis = basis[:, sigma > COUPLING_CUTOFF * sigma[0]]
     rows = np.tensordot(basis.T, M, axes=1)
-    used = (s != 0.0) | (rows != 0.0).any(axis=0)
-    source, component = np.nonzero(used)
+    has_effect = (s != 0.0) | (rows != 0.0).any(axis=0)
+    source, component = np.nonzero(has_effect)
     unit = np.eye(3)[component]
     cuts = np.concatenate([unit, -unit])
     owners = np.concatenate([source, source])
@@ -158,11 +161,11 @@ def _multipliers(s: Array, M: Array) -> Array:
         by_bounds = np.zeros((len(cuts), count))
         by_bounds[np.arange(len(cuts)), owners] = -1.0
         by_multipliers = -np.einsum("rik,ik->ir", rows[:, owners], cuts)
-        right = -(s[owners] * cuts).sum(axis=1) / scale
+        right_side = -(s[owners] * cuts).sum(axis=1) / scale
         program = linprog(
             np.concatenate([np.ones(count), np.zeros(len(z))]),
             A_ub=np.concatenate([by_bounds, by_multipliers], axis=1),
-            b_ub=right,
+            b_ub=right_side,
             bounds=[(0.0, None)] * count + [(None, None)] * len(z),
         )
         if program.x is None:
@@ -172,9 +175,10 @@ def _multipliers(s: Array, M: Array) -> Array:
         norms = np.linalg.norm(remainders, axis=1)
         if norms.sum() <= (1.0 + CUTTING_GAP) * scale * program.fun:
             break
-        new = np.flatnonzero(norms > 0.0)
-        cuts = np.concatenate([cuts, remainders[new] / norms[new, None]])
-        owners = np.concatenate([owners, new])
+        cut_sources = np.flatnonzero(norms > 0.0)
+        new_cuts = remainders[cut_sources] / norms[cut_sources, None]
+        cuts = np.concatenate([cuts, new_cuts])
+        owners = np.concatenate([owners, cut_sources])
     return np.asarray(basis @ z)
 
 
@@ -201,30 +205,34 @@ def assembly_fit(errors: ErrorCoupling) -> AssemblyFit:
     N, c = errors.openings.shape[:2]
     if not errors.is_coupled:
         return AssemblyFit(opening=np.zeros((N, c)), clearance_fraction=np.zeros(N))
-    parts = errors.openings[:, :, ~errors.adapts, 0]
-    joints = errors.openings[:, :, errors.adapts].reshape(N, c, -1)
-    if joints.shape[2] == 0:
-        return AssemblyFit(opening=np.abs(parts).sum(axis=-1), clearance_fraction=np.zeros(N))
-    weights = np.ones((N, joints.shape[2] // 3))
+    part_openings = errors.openings[:, :, ~errors.adapts, 0]
+    clearance_openings = errors.openings[:, :, errors.adapts].reshape(N, c, -1)
+    if clearance_openings.shape[2] == 0:
+        return AssemblyFit(
+            opening=np.abs(part_openings).sum(axis=-1), clearance_fraction=np.zeros(N)
+        )
+    weights = np.ones((N, clearance_openings.shape[2] // 3))
     fraction = np.full(N, np.inf)
     for _ in range(REWEIGHTINGS):
-        displacements = _closing_displacements(joints, parts, weights)
-        vectors = displacements.reshape(N, -1, 3, parts.shape[2])
+        displacements = _closing_displacements(clearance_openings, part_openings, weights)
+        vectors = displacements.reshape(N, -1, 3, part_openings.shape[2])
         required = np.linalg.norm(vectors, axis=2).sum(axis=-1)
         largest = required.max(axis=1)
         fraction = np.minimum(fraction, largest)
         relative = required / np.maximum(largest[:, None], np.finfo(float).tiny)
         weights = weights / np.sqrt(np.maximum(relative, COUPLING_CUTOFF))
         weights = weights / weights.max(axis=1, keepdims=True)
-    closed = parts + joints @ _closing_displacements(joints, parts, weights)
-    opening = _without_rounding(closed, parts)
+    uncompensated = part_openings + clearance_openings @ _closing_displacements(
+        clearance_openings, part_openings, weights
+    )
+    opening = _without_rounding(uncompensated, part_openings)
     return AssemblyFit(opening=np.abs(opening).sum(axis=-1), clearance_fraction=fraction)
 
 
 def _closing_displacements(joints: Array, parts: Array, weights: Array) -> Array:
     """Return the displacements (N, 3 k, p) of joint centers that close the loops.
 
-    They minimize the sum of squares of the displacements divided by the weights.
+    The displacements minimize the sum of squares of displacement divided by weight.
     """
     component_weights = np.repeat(weights, 3, axis=1)
     scaled = np.linalg.pinv(joints * component_weights[:, None], rcond=COUPLING_CUTOFF) @ parts

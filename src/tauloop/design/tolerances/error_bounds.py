@@ -72,9 +72,9 @@ def second_order_bounds(
 ) -> SecondOrderBounds:
     """Return bounds of the nonlinear terms of the tool's errors and of redundant loops.
 
-    They are valid for every combination of errors with which the machine can be assembled. They are NaN
-    where no bound is proved. This includes machines whose equations do not determine all coordinates,
-    and machines with operations that interval arithmetic does not support.
+    The bounds are valid for every combination of errors with which the machine can be assembled.
+    They are NaN where no bound is proved. No bound is proved for machines whose equations do not
+    determine all coordinates, or whose operations interval arithmetic does not support.
 
     Args:
         equations: the machine with errors.

@@ -14,9 +14,9 @@ from tauloop.mechanism.expression import leaves
 from tauloop.mechanism.model import Mechanism
 from tauloop.mechanism.suggestions import listing, suggestion
 
-#: Values by name or pattern, as numbers in SI units or texts with units.
+#: Values by name or pattern, as numbers in SI units or strings with units.
 Amounts = str | Mapping[str, str | float]
-#: Lists of such values by name or pattern.
+#: Lists of values by name or pattern, each as a number in SI units or a string with a unit.
 AmountLists = str | Mapping[str, Sequence[str | float]]
 
 
@@ -76,11 +76,11 @@ def amount_lists(
     for pattern, listed_values in by_label(items).items():
         is_single = isinstance(listed_values, str | float | int)
         value_list = [listed_values] if is_single else listed_values
-        chosen: dict[str, set[float]] = {}
+        numbers_by_name: dict[str, set[float]] = {}
         for value in value_list:
             for name, number in amounts(where, {pattern: value}, candidates, problems).items():
-                chosen.setdefault(name, set()).add(number)
-        columns |= chosen
+                numbers_by_name.setdefault(name, set()).add(number)
+        columns |= numbers_by_name
     for name, numbers in columns.items():
         if 0.0 in numbers:
             problems.add(where, f"{name} has a tolerance of zero", "give positive tolerances")
@@ -112,9 +112,10 @@ def amounts(
             for item in candidates
             if item.name == pattern or (fnmatchcase(item.name, pattern) and _fits(value, item))
         ]
-        others = [item for item in candidates if fnmatchcase(item.name, pattern)]
-        if not matches and others:
-            what = f"{value!r} does not fit {others[0].name}, whose unit is {others[0].unit}"
+        other_units = [item for item in candidates if fnmatchcase(item.name, pattern)]
+        if not matches and other_units:
+            first = other_units[0]
+            what = f"{value!r} does not fit {first.name}, whose unit is {first.unit}"
             problems.add(where, what, "give a value with a unit of the same kind")
         elif not matches:
             remedy = suggestion(pattern, names) or f"known: {listing(names, 20)}"

@@ -26,16 +26,16 @@ def directions() -> Array:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def largest_sum(intervals: Array, balls: Array, along: Array) -> Array:
-    """Return the largest component (N, d) along directions: Σ |d·gᵢ| + Σ ‖Gₖᵀ d‖.
+def largest_sum(intervals: Array, balls: Array, unit_vectors: Array) -> Array:
+    """Return the largest component (N, d) along unit vectors d: Σ |d·gᵢ| + Σ ‖Gₖᵀ d‖.
 
     Args:
-        intervals: (N, 3, p) displacement due to the full tolerance of each error in an interval.
-        balls: (N, k, 3, 3) displacement per radius of each error vector in a ball.
-        along: (d, 3) directions.
+        intervals: (N, 3, p) displacements g due to the full tolerance of each error in an interval.
+        balls: (N, k, 3, 3) displacements G per radius of each error vector in a ball.
+        unit_vectors: (d, 3) directions of the components.
     """
-    total = np.abs(along @ intervals).sum(axis=-1)
-    in_balls = np.linalg.norm(np.einsum("nkij,di->ndkj", balls, along), axis=-1)
+    total = np.abs(unit_vectors @ intervals).sum(axis=-1)
+    in_balls = np.linalg.norm(np.einsum("nkij,di->ndkj", balls, unit_vectors), axis=-1)
     return np.asarray(total + in_balls.sum(axis=-1))
 
 

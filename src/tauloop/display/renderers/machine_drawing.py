@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tauloop.display.renderers.solid_drawing import SolidDrawing
     from tauloop.geometry.machine_geometry import MachineGeometry
 
-#: Names of the views by the axes that point to the right and upwards.
-VIEWS = {(0, 2): "front", (1, 2): "side", (0, 1): "top"}
+#: Titles of the views, by the indices of the base axes that point to the right and upwards.
+VIEWS = {(0, 2): "front (along y)", (1, 2): "side (along x)", (0, 1): "top (along z)"}
 #: Length of drawn actuator axes, as a fraction of the largest dimension.
 ACTUATOR_AXIS_LENGTH = 0.16
 #: Length of drawn tool axes, as a fraction of the largest dimension.
@@ -35,14 +35,17 @@ TOOL_AXIS_LENGTH = 0.07
 ELEVATION, AZIMUTH = 18.0, -58.0
 #: Zoom of the perspective.
 ZOOM = 0.95
-#: Color of drives.
-DRIVE = "#d08c2e"
+#: Colors of rods, rods with a drive and the axes of actuators, bodies, and the platform.
+ROD_COLOR = MEASURED
+DRIVE_COLOR = "#d08c2e"
+BODY_COLOR = PREDICTED
+PLATFORM_COLOR = RESIDUAL
 #: Line styles of segments by kind.
 LINES: dict[str, dict[str, Any]] = {
     "rail": {"color": FAINT, "linewidth": 3.0, "solid_capstyle": "butt"},
     "slide": {"color": "#8a9099", "linewidth": 1.2},
-    "rod": {"color": MEASURED, "linewidth": 1.6},
-    "driven rod": {"color": DRIVE, "linewidth": 1.6},
+    "rod": {"color": ROD_COLOR, "linewidth": 1.6},
+    "driven rod": {"color": DRIVE_COLOR, "linewidth": 1.6},
 }
 #: Maximum number of labels in a view; more would be unreadable.
 MAX_LABELS = 12
@@ -66,7 +69,7 @@ def machine_figure(
         geometry: the machine at one or more states.
         title: heading.
         state: index of the drawn state.
-        note: line below the heading.
+        note: line of text below the heading.
         solids: solids of the machine; None to draw lines.
 
     Returns:
@@ -83,19 +86,14 @@ def machine_figure(
         _labels(axes, geometry, state, plane)
     else:
         figure = blank(10.4, 10.2, layout="constrained")
-        for panel, (view_plane, name) in enumerate(VIEWS.items(), start=1):
+        for panel, (view_plane, view_title) in enumerate(VIEWS.items(), start=1):
             axes = figure.add_subplot(2, 2, panel)
             _view(axes, geometry, state, view_plane, middle, half_edge, solids)
-            axes.set_title(
-                f"{name} (along {'xyz'[3 - sum(view_plane)]})",
-                fontsize=NORMAL,
-                color=TEXT,
-                loc="left",
-            )
+            axes.set_title(view_title, fontsize=NORMAL, color=TEXT, loc="left")
         axes = figure.add_subplot(2, 2, 4, projection="3d")
-        _body(axes, geometry, state, (0, 1, 2), solids)
-        _actuators(axes, geometry, state, (0, 1, 2), 2 * half_edge)
-        frame(axes, middle, half_edge)
+        _draw(axes, geometry, state, (0, 1, 2), solids)
+        _axes_and_path(axes, geometry, state, (0, 1, 2), 2 * half_edge)
+        set_limits(axes, middle, half_edge)
         _labels(axes, geometry, state, (0, 1, 2))
     figure.suptitle(
         title + (f"\n{note}" if note else ""), fontsize=LARGE, color=TEXT, x=0.02, ha="left"
@@ -120,7 +118,10 @@ def reference_figure(result: Any) -> Figure:
     from tauloop.geometry.machine_geometry import machine_geometry
     from tauloop.model import Model
 
-    model = getattr(getattr(result, "inspection", result), "model", None) or Model(result.mechanism)
+    # Some results contain the inspection of the machine, which has the model. Results without a
+    # model have the mechanism.
+    inspection = getattr(result, "inspection", result)
+    model = getattr(inspection, "model", None) or Model(result.mechanism)
     geometry = machine_geometry(model, model.assembly.q[None])
     return machine_figure(
         geometry, title=model.mechanism.name, solids=solid_drawing(model, geometry)
@@ -128,7 +129,7 @@ def reference_figure(result: Any) -> Figure:
 
 
 def view_figure(view: Any) -> Figure:
-    """Return the drawing of a view."""
+    """Return the drawing of a `View`, the result of `tl.view`."""
     figure: Figure = view.picture()
     return figure
 
@@ -156,11 +157,12 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
         points = geometry.points(body.name)[state]
         if body.name == BASE:
             line(points, linestyle="none", marker="s", markersize=4, color=TEXT, label="base")
-            for piece in geometry.arcs(body.name)[state]:
-                line(piece, linewidth=0.8, linestyle=":", color=TEXT, label="base")
+            for arc in geometry.arcs(body.name)[state]:
+                line(arc, linewidth=0.8, linestyle=":", color=TEXT, label="base")
             continue
         is_platform = body.name == shape.platform
-        color, label = (RESIDUAL, "platform") if is_platform else (PREDICTED, "body")
+        color = PLATFORM_COLOR if is_platform else BODY_COLOR
+        label = "platform" if is_platform else "body"
         if len(points) == 1:
             line(
                 points,
@@ -170,8 +172,8 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
                 color=color,
                 label=f"{label} with one joint",
             )
-        for piece in geometry.arcs(body.name)[state]:
-            line(piece, linewidth=2.0, color=color, label=label)
+        for arc in geometry.arcs(body.name)[state]:
+            line(arc, linewidth=2.0, color=color, label=label)
         for edge in body.edges:
             line(points[edge], linewidth=2.0, color=color, label=label)
         if len(points) > 1:
@@ -185,7 +187,7 @@ def draw_machine(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[
         linestyle="none",
         marker="x",
         markersize=6,
-        color=RESIDUAL,
+        color=PLATFORM_COLOR,
         label="tool",
     )
 
@@ -204,7 +206,7 @@ def _fill(axes: Any, triangles: np.ndarray, color: str) -> None:
         axes.add_collection(PolyCollection(list(triangles), zorder=1.4, **style), autolim=False)
 
 
-def frame(
+def set_limits(
     axes: Any,
     middle: np.ndarray,
     half: float,
@@ -213,12 +215,12 @@ def frame(
     zoom: float = ZOOM,
     view: tuple[float, float] | None = None,
 ) -> None:
-    """Show a cube in axes with equal scales.
+    """Set the limits of axes to those of a cube, with equal scales, labels and a grid.
 
     Args:
         axes: Matplotlib axes, in a plane or in space.
         middle: center of the cube (3,), m.
-        half: half of its edge, m.
+        half: half of the cube's edge, m.
         plane: indices of the drawn base axes.
         zoom: zoom of axes in space.
         view: elevation and azimuth, deg; default: `ELEVATION` and `AZIMUTH`.
@@ -241,13 +243,14 @@ def frame(
     axes.view_init(elev=elevation, azim=azimuth)
 
 
-def _body(
+def _draw(
     axes: Any,
     geometry: MachineGeometry,
     state: int,
     plane: tuple[int, ...],
     solids: SolidDrawing | None,
 ) -> None:
+    """Draw the solids of a machine; without solids, its lines."""
     if solids is None:
         draw_machine(axes, geometry, state, plane)
     else:
@@ -263,12 +266,13 @@ def _view(
     half: float,
     solids: SolidDrawing | None,
 ) -> None:
-    _body(axes, geometry, state, plane, solids)
-    _actuators(axes, geometry, state, plane, 2 * half)
-    frame(axes, middle, half, plane)
+    """Draw a machine, its axes and its path in a plane, within a square around `middle`."""
+    _draw(axes, geometry, state, plane, solids)
+    _axes_and_path(axes, geometry, state, plane, 2 * half)
+    set_limits(axes, middle, half, plane)
 
 
-def _actuators(
+def _axes_and_path(
     axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...], size: float
 ) -> None:
     """Draw the axes of actuators at joints, the axes of the tool, and the tool's path."""
@@ -284,7 +288,9 @@ def _actuators(
             if is_visible
             else {"marker": "o", "markerfacecolor": "none"}
         )
-        axes.plot(*ends[:, shown_axes].T, color=DRIVE, label="actuator axis", zorder=3, **style)
+        axes.plot(
+            *ends[:, shown_axes].T, color=DRIVE_COLOR, label="actuator axis", zorder=3, **style
+        )
     tool, R = geometry.tool[state], geometry.tool_rotation[state]
     for column, color in zip(R.T, ("#b4443c", "#4f8a4a", "#3f6fae"), strict=True):
         ends = np.stack([tool, tool + TOOL_AXIS_LENGTH * size * column])
@@ -292,7 +298,7 @@ def _actuators(
     if len(geometry) > 1:
         axes.plot(
             *geometry.tool[:, shown_axes].T,
-            color=RESIDUAL,
+            color=PLATFORM_COLOR,
             linewidth=0.9,
             label="path of the tool",
             zorder=1.2,
@@ -300,7 +306,7 @@ def _actuators(
 
 
 def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, ...]) -> None:
-    """Write the names of actuators, platform and tool, each name once."""
+    """Write the names of the actuators and the platform, each name once."""
     from matplotlib.patheffects import withStroke
 
     shown_axes = list(plane)
@@ -319,7 +325,8 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
     # Direction to the right in the picture, in the machine's base frame.
     right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
     for name, position in positions.items():
-        color = RESIDUAL if name == geometry.shape.platform else TEXT
+        is_platform = name == geometry.shape.platform
+        color = PLATFORM_COLOR if is_platform else TEXT
         if len(shown_axes) == 3:
             # Names extend away from the middle of the machine.
             side = "left" if (position - middle) @ right >= 0 else "right"
@@ -336,7 +343,7 @@ def _labels(axes: Any, geometry: MachineGeometry, state: int, plane: tuple[int, 
             axes.annotate(
                 name,
                 position[shown_axes],
-                xytext=(7, -12 if color == RESIDUAL else 7),
+                xytext=(7, -12 if is_platform else 7),
                 textcoords="offset points",
                 fontsize=SMALL,
                 color=color,

@@ -138,6 +138,7 @@ def plots_figure(
 
 
 def _row_heights(rows: Sequence[list[Plot]], columns: int, width: float) -> list[float]:
+    """Return the heights of rows of plots in a figure of a width, inches."""
     return [_row_height(row, _plot_width(row, columns, width)) for row in rows]
 
 
@@ -198,6 +199,7 @@ def _rows(plots: Sequence[Plot], columns: int, width: float) -> list[list[Plot]]
 
 
 def _height(plot: Plot, width: float) -> float:
+    """Return the height of a plot of a width, inches."""
     if plot.sideways:
         names = dict.fromkeys(value for trace in plot.traces for value in trace.x)
         return max(1.5, ROW_HEIGHT * len(names) + FRAME_HEIGHT)
@@ -275,6 +277,7 @@ def _write_heading(axes: Any, plot: Plot, length: int) -> None:
 
 
 def _numbers(values: Sequence[Any]) -> np.ndarray:
+    """Return numbers as an array, with NaN for None."""
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
@@ -293,6 +296,7 @@ def _name_positions(plot: Plot) -> dict[Any, int]:
 
 
 def _style(appearance: Appearance) -> dict[str, Any]:
+    """Return the options of Matplotlib's `plot` for an appearance."""
     marker = _MARKERS.get(appearance.marker, "")
     is_open = appearance.marker.endswith("-open")
     return {
@@ -310,6 +314,7 @@ def _style(appearance: Appearance) -> dict[str, Any]:
 def _draw_line(
     axes: Any, plot: Plot, trace: PlotTrace, appearance: Appearance, x: np.ndarray, y: np.ndarray
 ) -> None:
+    """Draw a line with its band or error bars."""
     style = _style(appearance) | {"label": trace.name}
     if len(x) == 1 and not style["marker"]:
         style |= {"marker": "o"}
@@ -319,12 +324,14 @@ def _draw_line(
         halo = style | {"color": "white", "markersize": appearance.size + 2, "label": "_halo"}
         axes.plot(x, y, **halo | {"markeredgewidth": 3.0})
     points = (y, x) if plot.sideways else (x, y)
-    half = _numbers(trace.deviation)
-    if trace.style == "band" and half.size:
-        axes.fill_between(x, y - half, y + half, color=appearance.color, alpha=0.25, linewidth=0)
-    elif half.size:
+    deviation = _numbers(trace.deviation)
+    if trace.style == "band" and deviation.size:
+        axes.fill_between(
+            x, y - deviation, y + deviation, color=appearance.color, alpha=0.25, linewidth=0
+        )
+    elif deviation.size:
         bars = {"fmt": "none", "ecolor": appearance.color, "elinewidth": 1.2, "capsize": 2.0}
-        errors = {"xerr": half} if plot.sideways else {"yerr": half}
+        errors = {"xerr": deviation} if plot.sideways else {"yerr": deviation}
         axes.errorbar(*points, **errors, **bars)
     axes.plot(*points, **style)
 
@@ -352,6 +359,7 @@ def _draw_bars(
 
 
 def _draw_span(axes: Any, span: PlotSpan, plot: Plot) -> None:
+    """Shade a span of an axis; spans of the same name have a single legend entry."""
     is_first = next(other for other in plot.spans if other.name == span.name) is span
     label = span.name if is_first else "_again"
     shade = axes.axhspan if span.across else axes.axvspan
@@ -376,6 +384,7 @@ def _draw_span(axes: Any, span: PlotSpan, plot: Plot) -> None:
 
 
 def _draw_map(axes: Any, plot: Plot) -> None:
+    """Draw a map of values, of classes, or of both, with contours."""
     from matplotlib.colors import ListedColormap
 
     axes.grid(False)
@@ -461,7 +470,9 @@ def round_down(value: float) -> float:
 
 
 def _set_axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
-    value_axis, other = (axes.xaxis, axes.yaxis) if plot.sideways else (axes.yaxis, axes.xaxis)
+    """Set labels, scales, ticks and limits of the axes; `names` are the texts of x, if any."""
+    value_axis = axes.xaxis if plot.sideways else axes.yaxis
+    argument_axis = axes.yaxis if plot.sideways else axes.xaxis
     x_label = plot.y if plot.sideways else plot.x
     axes.set_xlabel(x_label, fontsize=SMALL, color=TEXT, parse_math=False)
     y_label = plot.x if plot.sideways else plot.y
@@ -469,14 +480,14 @@ def _set_axes(axes: Any, plot: Plot, names: dict[Any, int]) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.offsetText.set_fontsize(SMALL)
     if plot.log_x:
-        _set_logarithmic(other)
+        _set_logarithmic(argument_axis)
     if plot.log_y:
         _set_logarithmic(value_axis)
         if any(trace.style == "bars" for trace in plot.traces):
             _start_at_a_decade(value_axis)
     if names:
         labels = [str(name)[:MAX_LABEL_LENGTH] for name in names]
-        other.set_ticks(np.arange(len(names)), labels, fontsize=SMALL, parse_math=False)
+        argument_axis.set_ticks(np.arange(len(names)), labels, fontsize=SMALL, parse_math=False)
         low, high = -0.6, len(names) - 0.4
         if plot.sideways:
             axes.set_ylim(high, low)  # from the top downwards

@@ -8,7 +8,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import PoseError
 from tauloop.display.palette import NORMAL, RESIDUAL, SMALL, TEXT
 from tauloop.display.renderers.figure_style import blank
-from tauloop.display.renderers.machine_drawing import draw_machine, frame
+from tauloop.display.renderers.machine_drawing import draw_machine, set_limits
 from tauloop.equations.ports import ACTUATORS
 from tauloop.kinematics.modes.modes import Mode, Modes
 
@@ -51,7 +51,7 @@ def modes_figure(modes: Modes) -> Figure:
     for i in range(shown):
         axes: Any = figure.add_subplot(rows, columns, i + 1, **projection)
         draw_machine(axes, geometry, i, plane)
-        frame(axes, middle, half_edge, plane, zoom=ZOOM)
+        set_limits(axes, middle, half_edge, plane, zoom=ZOOM)
         axes.set_title(
             _title(i, modes.modes[i]),
             fontsize=SMALL,

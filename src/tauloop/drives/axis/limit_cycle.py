@@ -162,8 +162,8 @@ def predict_limit_cycles(
         )
         return np.column_stack([values.real, values.imag])
 
-    closed = linear.matrix + stiffness * np.outer(linear.input, linear.rows[0])
-    highest = MAX_FREQUENCY_RATIO * np.abs(np.linalg.eigvals(closed)).max()
+    in_contact = linear.matrix + stiffness * np.outer(linear.input, linear.rows[0])
+    highest = MAX_FREQUENCY_RATIO * np.abs(np.linalg.eigvals(in_contact)).max()
     axes = (
         np.log(np.geomspace(*DEFLECTION_RANGE, DEFLECTION_POINTS)),
         np.log(np.geomspace(MIN_FREQUENCY, highest, FREQUENCY_POINTS)),
@@ -171,7 +171,7 @@ def predict_limit_cycles(
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     signs = np.sign(residual(grid.reshape(-1, 2), SEARCH_POINTS).reshape(grid.shape))
     corners = np.stack([signs[:-1, :-1], signs[1:, :-1], signs[:-1, 1:], signs[1:, 1:]])
-    # cells with a change of sign of both the real and the imaginary part
+    # Cells of the grid in which both the real and the imaginary part change their signs.
     cells = np.argwhere((np.abs(corners.sum(axis=0)) < 4).all(axis=-1))
     cycles: list[LimitCycle] = []
     for i, j in cells:
@@ -234,7 +234,7 @@ class _LinearPart:
     def growth(self, describing: complex, frequency: float) -> float:
         """Return the growth rate of the oscillation with the element as linear spring and damper.
 
-        It is the real part of the eigenvalue that is nearest to j w.
+        The growth rate is the real part of the eigenvalue that is nearest to j w.
 
         Args:
             describing: describing function: stiffness + j w damping.

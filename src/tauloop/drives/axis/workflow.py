@@ -41,8 +41,8 @@ class DriveOptions(Options):
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulation, such as 10 or 10s.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
-            against the master; one: without the slave.
+        motor_setup: how the motors are used: `as-written` (as in the file), `preloaded` (the slave
+            always pulls against the master) or `one` (without the slave).
         load: load on the controlled body, N or N m.
         load_time: start time of the load, such as 0.5s.
         cycle: measure the limit cycle, in addition to the prediction of the describing function.

@@ -33,10 +33,10 @@ DEFAULT_BACKLASH = 10e-6
 #: Number of poses at which the Jacobian is compared with forward kinematics at both ends of the
 #: backlash.
 CHECKED_POSES = 64
-#: Largest difference of this comparison, as a fraction of the largest displacement. Curvature and
-#: rounding cause a small difference.
+#: Largest accepted difference between the Jacobian and forward kinematics, as a fraction of the
+#: largest displacement. Curvature and rounding cause a small difference.
 MAX_DIFFERENCE = 1e-4
-#: Maximum number of actuators: all combinations of directions are tried.
+#: Maximum number of actuators. It is limited because all combinations of directions are tried.
 MAX_ACTUATORS = 12
 
 
@@ -203,8 +203,9 @@ def play_map(
 ) -> PlayMap:
     """Map the tool displacement that backlash at the actuators allows.
 
-    J_i is the velocity of the tool center point per velocity of actuator i. The backlash p_i of one
-    actuator moves the tool by |J_i| p_i; the backlash of all moves it by max |sum of +-J_i p_i|.
+    J_i is the velocity of the tool center point per velocity of actuator i. The backlash p_i of a
+    single actuator lets the tool move by |J_i| p_i. The backlash of all actuators lets it move by
+    the maximum of |sum of +-J_i p_i| over all signs.
 
     Args:
         model: the machine.

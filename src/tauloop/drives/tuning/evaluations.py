@@ -59,7 +59,8 @@ def box_differences(
 ) -> np.ndarray:
     """Return the derivatives (n, ...) of values at a point (n,) of the unit box.
 
-    They are central differences, one-sided at a bound; all points are evaluated in one call.
+    The derivatives are central differences, one-sided at a bound. All points are evaluated in one
+    call.
 
     Args:
         values: function that returns the values of points (N, n) of the unit box.
@@ -93,18 +94,18 @@ class Evaluations:
 
         Args:
             cost: cost of points (N, n) within the bounds.
-            lower, upper: bounds (n,), which are the ends of the unit box.
+            lower, upper: bounds (n,), which correspond to 0 and 1 in the unit box.
             allowed: maximum number of evaluations.
             watcher: called after every batch.
         """
         self._cost = cost
         self._lower, self._upper = lower, upper
-        self._allowed = allowed
+        self._budget = allowed
         self._watcher = watcher
         self._points: list[np.ndarray] = []
         self._costs: list[np.ndarray] = []
         self._count = 0
-        self._least, self._greatest = np.inf, -np.inf
+        self._smallest, self._largest = np.inf, -np.inf
 
     @property
     def span(self) -> np.ndarray:
@@ -133,7 +134,7 @@ class Evaluations:
                 evaluated.
             InputError: the cost returns a wrong number of values.
         """
-        remaining = self._allowed - self._count
+        remaining = self._budget - self._count
         unit_points = np.clip(np.atleast_2d(unit_points), 0.0, 1.0)
         costs = np.empty(0)
         if remaining > 0:
@@ -157,16 +158,16 @@ class Evaluations:
         self._costs.append(costs)
         self._count += len(points)
         if np.isfinite(costs).any():
-            self._least = min(self._least, float(np.nanmin(costs)))
-            self._greatest = max(self._greatest, float(np.nanmax(costs)))
+            self._smallest = min(self._smallest, float(np.nanmin(costs)))
+            self._largest = max(self._largest, float(np.nanmax(costs)))
         if self._watcher is not None:
-            self._watcher(self._count, self._least)
+            self._watcher(self._count, self._smallest)
         return costs
 
     def _failure_penalty(self) -> float:
         """Return a cost above all costs so far."""
-        if not np.isfinite(self._least):
+        if not np.isfinite(self._smallest):
             return PENALTY_WITHOUT_COST
-        return self._greatest + PENALTY_SPANS * max(
-            self._greatest - self._least, abs(self._greatest), 1e-300
+        return self._largest + PENALTY_SPANS * max(
+            self._largest - self._smallest, abs(self._largest), 1e-300
         )

@@ -17,7 +17,7 @@ from tauloop.common.result import Diagnostic, Result, diagnostic, provenance
 from tauloop.drives.tuning.evaluations import BatchCost, BudgetSpentError, Evaluations, Watcher
 from tauloop.drives.tuning.methods import PatternSearch, SearchMethod
 
-#: Distance of the neighbors that test a best point, along each axis, as a fraction of the range.
+#: Distance of the neighbors that test the best point, along each axis, as a fraction of the range.
 NEIGHBOR = 0.01
 #: If a neighbor is better by less than this fraction of the range of costs, the point still counts
 #: as optimal.
@@ -35,10 +35,10 @@ class Minimum(Result):
         start: start point of the search (n,), in the units of the bounds.
         best: the best point (n,), in the units of the bounds.
         cost: cost of the best parameters.
-        start_cost: cost at the start; NaN if it has none.
+        start_cost: cost at the start; NaN if the cost is not finite there.
         points, costs: all evaluated points (N, n) in order, and their costs (N,); NaN where the
             cost is not finite.
-        ending: why the search ended.
+        ending: reason for the end of the search.
         interrupted: whether the search was interrupted; `best` is then the best point so far.
     """
 
@@ -59,7 +59,7 @@ class Minimum(Result):
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Start and best point by parameter, costs there, and how the search ended."""
+        """Start and best point by parameter, their costs, and the reason for the end."""
         return {
             "start": dict(zip(self.names, self.start, strict=True)),
             "best": dict(zip(self.names, self.best, strict=True)),
@@ -214,6 +214,7 @@ def minimize_from(
 
 
 def _interruptions(interrupted: bool) -> Diagnostic:
+    """Return the diagnostic of whether a search was interrupted."""
     return diagnostic(
         "interruptions",
         interrupted,

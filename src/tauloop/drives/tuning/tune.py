@@ -1,4 +1,4 @@
-"""Tuning of a drive line's control: smallest cost of simulated steps, and Pareto fronts."""
+"""Tuning of a drive line's control: smallest cost of step responses, and Pareto fronts."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class TuningOptions(Options):
             line.
         starts: number of searches; all but the first start at random points within the bounds.
         values: change parameters for this run, such as 'gap=1mm,kp=250' (SI, or with units).
-        motor_setup: how the motors are used: as in the file; preloaded: the slave always pulls
-            against the master; one: without the slave.
+        motor_setup: how the motors are used: `as-written` (as in the file), `preloaded` (the slave
+            always pulls against the master) or `one` (without the slave).
         step: size of the reference step, such as 0.1 (m or rad) or 5mm.
         duration: duration of the simulated step, such as 10 or 10s.
         load: load on the controlled body, N or N m.
@@ -129,7 +129,9 @@ class TuningOptions(Options):
         """Add a problem for each combination of options that is not possible."""
         if not self.scales:
             problems.add(
-                "scales", "no criterion has a scale", f"name one of {', '.join(NAMES)}, or several"
+                "scales",
+                "no criterion has a scale",
+                f"give a scale for at least one of {', '.join(NAMES)}",
             )
         problems += unknown_names(self.scales, NAMES, "no criterion {!r}", "scales")
         if self.pareto and len(self.scales) < 2:
@@ -198,13 +200,17 @@ class Tuning(Result):
         """Yield parameters and criteria before and after, and the costs of all searches."""
         start, best = list(self.start.values()), list(self.best.values())
         yield from rows(
-            "parameter", self.best, map(self.units.__getitem__, self.best), start=start, best=best
+            "parameter",
+            self.best,
+            [self.units[name] for name in self.best],
+            start=start,
+            best=best,
         )
         before, after = list(self.before.values()), list(self.after.values())
         yield from rows(
             "criterion",
             self.before,
-            map(self.units.__getitem__, self.before),
+            [self.units[name] for name in self.before],
             before=before,
             after=after,
         )
@@ -221,13 +227,13 @@ class Tuning(Result):
     @property
     @in_json("searches")
     def search_rows(self) -> list[dict[str, Any]]:
-        """Start, best point, costs and reason to end of every search."""
+        """Start, best point, costs and termination reason of every search."""
         return [search.summary for search in self.searches]
 
     @property
     @in_json("front")
     def front_rows(self) -> list[dict[str, Any]] | None:
-        """Points of the front with their criteria; None if there is no front."""
+        """Points (tuned parameters) of the front with their criteria; None without a front."""
         front, names = self.front, tuple(self.best)
         if front is None:
             return None
@@ -246,9 +252,10 @@ def tune_drive_line(
 ) -> Tuning:
     """Tune a drive line's control: minimize the cost of its step responses.
 
-    The cost is the sum or the largest of the criteria, each divided by its scale. Every point is a
-    simulated step of the reference; a point whose loop diverges has no cost. Ctrl-C ends the search
-    at once with the best point so far.
+    The cost is the sum or the largest of the criteria, each divided by its scale. A point of the
+    search holds one value of each tuned parameter. At each point, the response to a step of the
+    reference is simulated; if the control loop diverges, the cost is undefined (NaN). Ctrl-C ends
+    the search at once with the best point so far.
 
     Args:
         line: the drive line.
@@ -260,8 +267,8 @@ def tune_drive_line(
         requested.
 
     Raises:
-        InputError: invalid bounds, starts or parameters, or no point with a cost; all problems at
-            once.
+        InputError: invalid bounds, starts or parameters, or no point with a defined cost; all
+            problems at once.
         EngineError: the genetic search or the front needs pymoo, which is not installed.
 
     Source: Dressler, Schiffer and Robertsson, Modeling and Control of a Parallel Robot Using
@@ -284,17 +291,17 @@ def tune_drive_line(
     line = with_motors(line, options.motor_setup)
     starts = _starts(line, options)
     method = options.search
-    steps = _Steps(line, options)
+    responses = _StepResponses(line, options)
     if options.exact_gradients:
-        method = SQP(gradient=steps.gradient())
+        method = SQP(gradient=responses.gradient())
     searches = minimize_from(
-        steps.cost, _bounds(options), starts, method, budget=options.budget, watcher=watcher
+        responses.cost, _bounds(options), starts, method, budget=options.budget, watcher=watcher
     )
     front = None
     with suppress(KeyboardInterrupt):  # keep the completed searches
         if options.pareto and not searches[-1].interrupted:
             front = pareto_front(
-                steps.front_criteria,
+                responses.front_criteria,
                 _bounds(options),
                 of=tuple(options.scales),
                 seed=options.seed,
@@ -314,8 +321,8 @@ def tune_drive_line(
         best=dict(zip(options.bounds, best.best.tolist(), strict=True)),
         cost=best.cost,
         start_cost=searches[0].start_cost,
-        before=steps.recorded_criteria[searches[0].points[0].tobytes()],
-        after=steps.recorded_criteria[best.best.tobytes()],
+        before=responses.recorded_criteria(searches[0].points[0]),
+        after=responses.recorded_criteria(best.best),
         searches=tuple(sorted(searches, key=lambda search: search.cost)),
         front=front,
         findings=_findings(options, best, has_front=front is not None),
@@ -324,25 +331,32 @@ def tune_drive_line(
     )
 
 
-class _Steps:
-    """Simulates the steps of a search; returns costs, criteria and gradients of points."""
+class _StepResponses:
+    """Simulates step responses at the points of a search; returns their costs and criteria.
+
+    The options must already be in SI units.
+    """
 
     def __init__(self, line: DriveLine, options: TuningOptions) -> None:
         self._line = line
         self._options = options
         runs = max(options.budget, options.generations * options.population)
         self._axis = Axis(line, threads=options.workers, runs=runs)
-        self._values = values_in_si(line.parameters, options.values, "values")
+        self._values = _values(options)
         self._integrator = replace(
             LINE_INTEGRATOR, rtol=options.tolerance, atol=1e-2 * options.tolerance
         )
         self._smallest_cost = np.inf
-        #: Criteria of the first point and of each point that was the best so far, by the bytes of
-        #: the point.
-        self.recorded_criteria: dict[bytes, Mapping[str, float]] = {}
+        #: Criteria of the first point and of each point that was the best so far. Arrays are not
+        #: hashable, so the keys are the bytes of the points.
+        self._recorded_criteria: dict[bytes, Mapping[str, float]] = {}
+
+    def recorded_criteria(self, point: np.ndarray) -> Mapping[str, float]:
+        """Return the criteria, SI, of the first or the best point (n,) of a search."""
+        return self._recorded_criteria[point.tobytes()]
 
     def criteria(self, points: np.ndarray) -> Criteria:
-        """Return the criteria of tuned parameters (N, n)."""
+        """Return the criteria of the step responses at N points (N, n)."""
         options = self._options
         return simulate_axis(
             self._axis,
@@ -355,7 +369,7 @@ class _Steps:
         )
 
     def cost(self, points: np.ndarray) -> np.ndarray:
-        """Return the costs (N,); NaN where a loop diverges."""
+        """Return the costs (N,) of points (N, n); NaN where the control loop diverges."""
         criteria = self.criteria(points)
         costs = np.where(
             criteria.failed,
@@ -366,8 +380,8 @@ class _Steps:
             is_best = costs[k] < self._smallest_cost
             if is_best:
                 self._smallest_cost = costs[k]
-            if is_best or not self.recorded_criteria:
-                self.recorded_criteria[points[k].tobytes()] = {
+            if is_best or not self._recorded_criteria:
+                self._recorded_criteria[points[k].tobytes()] = {
                     name: float(getattr(criteria, name)[k]) for name in NAMES
                 }
         return costs
@@ -382,13 +396,13 @@ class _Steps:
         )
 
     def gradient(self) -> Gradient:
-        """Return a function that computes the gradient of the cost by sensitivities."""
+        """Return a function that computes the gradient of the cost from sensitivities."""
         options = self._options
-        sensitive = SensitiveAxis(self._line, tuple(options.bounds), runs=options.budget)
+        sensitivity_model = SensitiveAxis(self._line, tuple(options.bounds), runs=options.budget)
 
         def gradient_at(point: np.ndarray) -> np.ndarray:
             values = {**self._values, **dict(zip(options.bounds, map(float, point), strict=True))}
-            gradients = sensitive.gradients(
+            gradients = sensitivity_model.gradients(
                 values, step=options.step, duration=options.duration, integrator=self._integrator
             )
             if options.combine == "worst":
@@ -403,6 +417,11 @@ def _bounds(options: TuningOptions) -> dict[str, tuple[float, float]]:
     return cast("dict[str, tuple[float, float]]", options.bounds)
 
 
+def _values(options: TuningOptions) -> dict[str, float]:
+    """Return the changed parameters of options that are already in SI units."""
+    return cast("dict[str, float]", options.values)
+
+
 def _scales(options: TuningOptions) -> dict[str, float]:
     """Return the scales of options that are already in SI units."""
     return cast("dict[str, float]", options.scales)
@@ -414,7 +433,7 @@ def _plain(value: object) -> object:
 
 
 def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
-    """Return the start points (S, n) of the searches.
+    """Return the start points (S, n) of the searches, for options that are already in SI units.
 
     Raises:
         InputError: unknown parameters, empty ranges, or a start outside its range.
@@ -431,8 +450,8 @@ def _starts(line: DriveLine, options: TuningOptions) -> np.ndarray:
     for name in sorted(options.initial.keys() & known.keys() - options.bounds.keys()):
         problems.add("initial", f"{name} is not tuned", f"give bounds of {name}, or leave it out")
     InputError.raise_if_any(problems)
-    start = values_in_si(line.parameters, options.initial, "initial")
-    first = np.array([start.get(name, known[name]) for name in options.bounds])
+    initial = cast("dict[str, float]", options.initial)
+    first = np.array([initial.get(name, known[name]) for name in options.bounds])
     InputError.raise_if_any(box_problems(_bounds(options), first, "initial"))
     lower, upper = np.array(list(_bounds(options).values())).T
     others = np.random.default_rng(options.seed).uniform(
@@ -450,7 +469,7 @@ def _findings(options: TuningOptions, best: Minimum, *, has_front: bool) -> tupl
     if options.pareto and not has_front:
         problems.add(
             "pareto",
-            "the search was interrupted before it had a front",
+            "the search was interrupted before it had computed the front",
             "run again and let the search finish",
         )
     for (name, (low, high)), value in zip(_bounds(options).items(), best.best, strict=True):

@@ -563,7 +563,7 @@ def _joint_items(
     joint: ElasticJoint, motion: Array, stiffness: Array
 ) -> Iterator[tuple[str, Array, Array]]:
     """Yield the elastic items of a joint, such as drive and bearings; see `elastic_items`."""
-    names = joint.items or (joint.name,) * joint.count
+    names = joint.stiffness_parts or (joint.name,) * joint.count
     for name in dict.fromkeys(names):
         rows = [k for k, item in enumerate(names) if item == name]
         block = stiffness[..., rows, :][..., rows]

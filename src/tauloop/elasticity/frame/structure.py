@@ -48,8 +48,9 @@ class ElasticJoint:
         stiffness: (N, f, f) or (f, f) stiffness against these motions; None if all are free.
         inertia: (f, f) inertia of these motions, such as that of rotors; None if there is none.
         motion_names: names of the motions.
-        items: for each motion, the name of the part whose stiffness acts on it, such as a drive or
-            the bearings; default: the joint. The stiffness does not couple different parts.
+        stiffness_parts: for each motion, the name of the part whose stiffness acts on it, such as a
+            drive or the bearings; default: the joint. The stiffness does not couple different
+            parts.
     """
 
     name: str
@@ -60,7 +61,7 @@ class ElasticJoint:
     stiffness: Array | None = None
     inertia: Array | None = None
     motion_names: tuple[str, ...] = ()
-    items: tuple[str, ...] = ()
+    stiffness_parts: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:

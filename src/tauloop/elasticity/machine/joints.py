@@ -26,8 +26,8 @@ FREE_DIRECTIONS = {
     "translational": (0, 1, 2),
     "free": (0, 1, 2, 3, 4, 5),
 }
-#: For the built-in kinds with one axis, whether each motion is a rotation about the axis; otherwise
-#: it is a translation along the axis.
+#: Motions of the built-in kinds with one axis: True for a rotation about the axis, False for a
+#: translation along it.
 ROTATES_ABOUT_AXIS = {"revolute": (True,), "prismatic": (False,), "cylindrical": (True, False)}
 
 
@@ -38,12 +38,13 @@ class FreeDirection:
     Attributes:
         is_rotation: True for a rotation about the axis, False for a translation along it.
         axis: 0, 1 or 2 for x, y or z.
-        is_of_child: True for an axis of the child's frame, False for one of the parent's frame.
+        uses_child_frame: True for an axis of the child's frame, False for one of the parent's
+            frame.
     """
 
     is_rotation: bool
     axis: int
-    is_of_child: bool = False
+    uses_child_frame: bool = False
 
 
 def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
@@ -59,7 +60,7 @@ def free_directions(joint: Joint) -> tuple[FreeDirection, ...]:
     if joint.kind == "universal":
         return (
             FreeDirection(is_rotation=True, axis=axes[0]),
-            FreeDirection(is_rotation=True, axis=axes[1], is_of_child=True),
+            FreeDirection(is_rotation=True, axis=axes[1], uses_child_frame=True),
         )
     if joint.kind not in ROTATES_ABOUT_AXIS:
         what = f"elastic analysis does not support the joint kind {joint.kind!r}"
@@ -85,7 +86,7 @@ def free_twists(joint: Joint, parent: FramePose, child: FramePose) -> Array:
     directions = free_directions(joint)
     twists = np.zeros((len(child.position), 6, len(directions)))
     for column, direction in enumerate(directions):
-        frame = child if direction.is_of_child else parent
+        frame = child if direction.uses_child_frame else parent
         rows = slice(3, 6) if direction.is_rotation else slice(0, 3)
         twists[:, rows, column] = frame.rotation[..., direction.axis]
     return twists
@@ -121,7 +122,7 @@ def elastic_directions(
     values, vectors = np.linalg.eigh(0.5 * (projected + np.swapaxes(projected, -1, -2)))
     largest = np.abs(values).max(initial=0.0)
     # A direction without compliance is rigid. A direction without stiffness stays in the result, so
-    # that the structure reports a mechanism.
+    # that the structure is reported as unconstrained.
     is_elastic = np.all(values > ZERO_COMPLIANCE * largest, axis=0) | compliance.is_stiffness
     directions = (blocked @ vectors)[..., is_elastic]
     eigenvalues = values[:, is_elastic]
@@ -148,8 +149,9 @@ def elastic_joint(
         point: (N, 3) origin of the child's frame, m.
         free: twists (N, 6, f) of the motions that are not locked, and the names of the motions.
         bearings: twists (N, 6, e) and stiffness (N, e, e) of the bearings; None if they are rigid.
-        springs, inertias: stiffness and inertia of single motions, by name.
-        drives: actuators whose drive is the only spring of a motion, by the name of the motion.
+        springs, inertias: stiffness and inertia of single motions, by name of the motion.
+        drives: the actuator of each motion whose only stiffness is that of a drive, by name of the
+            motion.
     """
     twists, names = free
     count = len(names)
@@ -163,9 +165,12 @@ def elastic_joint(
         M[index, index] = inertias.get(name, 0.0)
     if bearings is not None:
         K[:, count:, count:] = bearings[1]
+    # A joint with one motion gives it its own name, and its label is empty.
     prefix = f"{joint.name}."
     labels = tuple("" if name == joint.name else name.removeprefix(prefix) for name in names)
     bearing_labels = tuple(f"bearing{i + 1}" for i in range(size - count))
+    motion_parts = tuple(drives.get(name, joint.name) for name in names)
+    bearing_parts = tuple(joint.name for _ in bearing_labels)
     return ElasticJoint(
         name=joint.name,
         parent=ends[0],
@@ -175,6 +180,5 @@ def elastic_joint(
         stiffness=K if K.any() else None,
         inertia=M if M.any() else None,
         motion_names=labels + bearing_labels,
-        items=tuple(drives.get(name, joint.name) for name in names)
-        + (joint.name,) * (size - count),
+        stiffness_parts=motion_parts + bearing_parts,
     )

@@ -31,7 +31,7 @@ def symbolic_free_twists(joint: Joint, parent: ca.SX, child: ca.SX) -> ca.SX:
     directions = free_directions(joint)
     twists = ca.SX(6, len(directions))
     for column, direction in enumerate(directions):
-        axes = child if direction.is_of_child else parent
+        axes = child if direction.uses_child_frame else parent
         rows = slice(3, 6) if direction.is_rotation else slice(0, 3)
         twists[rows, column] = axes[:, direction.axis]
     return twists

@@ -102,12 +102,14 @@ def unit_direction(name: str, direction: Direction) -> Array:
         try:
             vector = np.array([float(part) for part in direction.split(",")])
         except ValueError:
-            raise InputError.of(name, f"{direction!r} is not a direction", remedy) from None
+            what = f"{direction!r} is neither an axis nor three numbers"
+            raise InputError.of(name, what, remedy) from None
     else:
         vector = np.asarray(direction, dtype=float)
     norm = float(np.linalg.norm(vector))
     if vector.shape != (3,) or not (np.isfinite(norm) and norm > 0.0):
-        raise InputError.of(name, f"{direction!r} is not a direction", remedy)
+        what = f"{direction!r} is not three finite numbers with a length above zero"
+        raise InputError.of(name, what, remedy)
     return np.asarray(vector / norm)
 
 

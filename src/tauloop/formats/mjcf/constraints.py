@@ -442,7 +442,7 @@ class ConstraintReader:
                 upper=upper,
             )
             if is_line:
-                self._lines.act(name, freedom)
+                self._lines.set_elements(name, freedom)
             else:
                 self._add_length(lengths, name, tuple(ratios), freedom, is_angular=is_angular)
         for tendon, path in self._spatial.items():
@@ -468,7 +468,7 @@ class ConstraintReader:
             terms = self._tendons[tendon]
             if tendon in self._tensions:
                 for rod, _ in terms:
-                    self._lines.bound(rod, self._tensions[tendon])
+                    self._lines.set_tension(rod, self._tensions[tendon])
                 continue
             if not terms or tendon not in self._can_push:
                 continue
@@ -479,7 +479,7 @@ class ConstraintReader:
                 )
             elif len(terms) == 1 or not (tendon in self._springs or tendon in self._ranges):
                 for rod, _ in terms:
-                    self._lines.bound(rod, Tension(least=0.0))
+                    self._lines.set_tension(rod, Tension(least=0.0))
 
     def _note_whether_it_pushes(self, node: XmlNode, name: str) -> None:
         """Record whether the actuator of a spatial tendon can push."""
@@ -615,7 +615,7 @@ class ConstraintReader:
         self._read_tension(node, name)
         length = self._reader.extra("tendon", node, "length")
         if length and path.terms:
-            self._lines.fix(path.terms[0][0], length)
+            self._lines.set_fixed_length(path.terms[0][0], length)
             self._losses[name] = {}
             self._reader.use(node, "range", "stiffness", "damping", "springlength")
             return
@@ -628,7 +628,7 @@ class ConstraintReader:
             # a length is never negative, so a negative end is not a limit
             lower = ends[0] - path.constant if ends[0] > 0.0 else -math.inf
             self._ranges[name] = (lower, ends[1] - path.constant)
-        self._read_spring(node, name, path.start if self._is_spring_pose() else None)
+        self._read_spring(node, name, path.initial_length if self._is_spring_pose() else None)
         if name in self._springs:
             stiffness, rest = self._springs[name]
             self._springs[name] = (stiffness, rest - path.constant)

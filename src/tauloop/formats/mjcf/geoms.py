@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from tauloop.formats.mjcf.settings import MjcfReader
 from tauloop.formats.xml.meshes import MeshFiles, color_of, mesh_corners
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.poses import FramePose, quaternion_rotation, rotation_matrix
-from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, convex
+from tauloop.mechanism.solids.solid import Mesh, Solid, SolidShape, convex
 from tauloop.mechanism.solids.visual import solid_at
 
 #: Groups of geoms that MuJoCo's viewer shows by default; by convention, geoms of other groups
-#: serve for contacts only.
+#: are used only for contacts.
 SHOWN_GROUPS = (0, 1, 2)
 #: Number of vertices of the mesh that represents an ellipsoid.
 _ELLIPSOID_VERTICES = 300
@@ -103,7 +104,8 @@ class GeomReader:
             frame: pose of the enclosing frame on the body.
 
         Returns:
-            The vertices of the triangles (n, 3, 3) and an empty text; or None and an error message.
+            The vertices of the triangles (n, 3, 3), m, and an empty text; or None and an error
+            message.
         """
         reader, problems = self._reader, self._reader.problems
         reader.problems = Problems()
@@ -126,7 +128,7 @@ class GeomReader:
         return vertices @ rotation_matrix(solid.turns).T + np.array(solid.position), ""
 
     def inertia_mode(self, geom: XmlNode) -> str:
-        """Return MuJoCo's name of the method that computes the inertia of a geom's mesh."""
+        """Return the attribute `inertia` of a geom's mesh, which selects how MuJoCo computes it."""
         asset = self._meshes.get(self._reader.word(geom, "mesh"))
         return "legacy" if asset is None else self._reader.word(asset, "inertia", "legacy")
 
@@ -150,11 +152,10 @@ class GeomReader:
             r = np.sqrt(1.0 - z * z)
             unit_sphere = convex(np.column_stack([r * np.cos(angle), r * np.sin(angle), z]))
             return solid_at(body, "mesh", tuple(size.tolist()), p, R, color=color, mesh=unit_sphere)
-        # MJCF has half lengths; the first number of other shapes than a box is a radius
+        # MJCF has half-lengths, except that the first size of shapes other than boxes is a radius.
         first_length = 0 if kind == "box" else 1
         size[first_length:] *= 2.0
-        shape = SHAPES[SHAPES.index(kind)]  # the same text, with its literal type
-        return solid_at(body, shape, tuple(size.tolist()), p, R, color=color)
+        return solid_at(body, cast("SolidShape", kind), tuple(size.tolist()), p, R, color=color)
 
     def _mesh(self, node: XmlNode, body: str, frame: FramePose, color: str) -> Solid | None:
         """Return the solid of a mesh geom.
@@ -176,7 +177,8 @@ class GeomReader:
             reader.problem(
                 asset,
                 name,
-                f"it is scaled by {scale.tolist()} after a rotation, which is not supported",
+                f"a non-uniform scale {scale.tolist()} in a rotated frame (refquat) is not "
+                "supported",
             )
         offset = FramePose(R, -scale * (R @ reference_position))
         pose = frame @ reader.pose(node, body) @ offset
@@ -197,13 +199,13 @@ class GeomReader:
         """Return the file or triangles of a mesh; without faces, its convex hull."""
         reader, file = self._reader, self._reader.word(asset, "file")
         if file:
-            name = Path(file).name if reader.compiler.has_bare_names else file
+            name = Path(file).name if reader.compiler.strips_paths else file
             return self._files.find(name, Path(asset.file).parent if asset.file else None)
-        numbers = reader.numbers(asset, name, "vertex")
-        face_numbers = np.array(reader.numbers(asset, name, "face"))
+        coordinates = reader.numbers(asset, name, "vertex")
+        indices = np.array(reader.numbers(asset, name, "face"))
         try:
-            vertices = np.array(numbers).reshape(-1, 3)
-            faces = face_numbers.astype(np.int64).reshape(-1, 3)
+            vertices = np.array(coordinates).reshape(-1, 3)
+            faces = indices.astype(np.int64).reshape(-1, 3)
             if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
                 raise ValueError(faces)
             return Mesh(vertices=vertices, faces=faces) if len(faces) else convex(vertices)
@@ -211,7 +213,7 @@ class GeomReader:
             reader.problem(
                 asset,
                 name,
-                f"vertex with {counted(len(numbers), 'number')} and face with "
-                f"{len(face_numbers)} do not define a mesh",
+                f"`vertex` ({counted(len(coordinates), 'number')}) and `face` ({len(indices)}) do "
+                "not define a mesh",
             )
             return None

@@ -73,7 +73,7 @@ class MjcfCompiler:
             ``<inertial>``).
         groups: first and last group of geoms with mass.
         meshes: folder to which mesh files are relative.
-        has_bare_names: whether the folders in the names of mesh files are ignored.
+        strips_paths: whether the folders in the names of mesh files are ignored.
         is_balancing: whether impossible moments of inertia are replaced by their mean.
     """
 
@@ -83,7 +83,7 @@ class MjcfCompiler:
     from_geoms: str = "auto"
     groups: tuple[int, int] = (0, 5)
     meshes: Path = Path()
-    has_bare_names: bool = False
+    strips_paths: bool = False
     is_balancing: bool = False
 
 
@@ -233,7 +233,7 @@ class MjcfReader(XmlReader):
             from_geoms=from_geoms,
             groups=(int(first_group), int(last_group)) if is_finite else (0, 5),
             meshes=Path(self.file).parent / settings.get("meshdir", settings.get("assetdir", "")),
-            has_bare_names=settings.get("strippath") == "true",
+            strips_paths=settings.get("strippath") == "true",
             is_balancing=settings.get("balanceinertia") == "true",
         )
 

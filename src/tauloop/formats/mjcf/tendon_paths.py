@@ -1,9 +1,9 @@
 """Cables and other massless rods of a `Mechanism` as spatial tendons, for `mjcf.writer`.
 
 MuJoCo rejects rigid links without mass. A tendon between two sites has the same length, and the
-force of its actuator acts along the same line. Several rods of one motor, loss or length become
-branches of one tendon. Each branch follows a pulley whose divisor is the inverse of its ratio. Rods
-with other relations to joints remain links.
+force of its actuator acts along the same line. Rods that one motor, friction element or coupling
+combines become branches of one tendon. Each branch follows a pulley whose divisor is the inverse of
+the rod's factor. Rods with other relations to joints remain links.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tauloop.mechanism.model import (
     Spring,
 )
 
+#: Terms of a linear combination: names of rods or joints, each with its factor.
 Terms = Sequence[tuple[str, Expression]]
 
 
@@ -33,13 +34,13 @@ class TendonPath:
 
     Attributes:
         name: name of the tendon.
-        lines: (rod, factor of its length) pairs.
-        freedom: elements that act on its length.
+        lines: the straight lines of the tendon, as rods with the factors of their lengths.
+        elements: spring, friction and limits that act on the tendon's length.
     """
 
     name: str
     lines: tuple[tuple[Rod, float], ...]
-    freedom: Freedom = field(default_factory=Freedom)
+    elements: Freedom = field(default_factory=Freedom)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,22 +48,22 @@ class TendonPaths:
     """A machine in which tendons represent massless rods.
 
     Attributes:
-        mechanism: the machine without these rods, and without joints whose coordinates only follow
-            them.
+        mechanism: the machine without these rods, and without the follower joints, whose
+            coordinates are only sums of rod lengths.
         paths: the tendons, by name.
-        gears: (tendon, gear) of each actuator on a tendon, by actuator.
-        followers: massless bodies whose motion only followed rod lengths.
+        gears: name of the tendon and gear ratio of each actuator on a tendon, by actuator.
+        follower_bodies: massless bodies of the removed follower joints.
     """
 
     mechanism: Mechanism
     paths: dict[str, TendonPath] = field(default_factory=dict)
     gears: dict[str, tuple[str, float]] = field(default_factory=dict)
-    followers: tuple[str, ...] = ()
+    follower_bodies: tuple[str, ...] = ()
 
-    def is_line(self, link: str) -> bool:
-        """Return whether a link is a follower, or belongs to a rod that is a tendon."""
+    def is_replaced(self, link: str) -> bool:
+        """Return whether a tendon replaces a link: a rod, a part of one, or a follower body."""
         rods = {rod.name for path in self.paths.values() for rod, _ in path.lines}
-        rods.update(self.followers)
+        rods.update(self.follower_bodies)
         return link in rods or link.removesuffix(".lower").removesuffix(".upper") in rods
 
 
@@ -70,14 +71,18 @@ def tendon_paths(mechanism: Mechanism) -> TendonPaths:
     """Return the machine with massless rods as tendons, where MJCF can represent them."""
     followers = _followers(mechanism)
     rods = _tendon_rods(mechanism, followers)
-    followers = {name: pair for name, pair in followers.items() if _names(pair[1]) <= rods.keys()}
+    followers = {
+        name: (coupling, terms)
+        for name, (coupling, terms) in followers.items()
+        if _names(terms) <= rods.keys()
+    }
     bodies = tuple(mechanism.joint(name).child.body for name in followers)
-    result = TendonPaths(mechanism=_without(mechanism, rods, followers), followers=bodies)
+    result = TendonPaths(mechanism=_without(mechanism, rods, followers), follower_bodies=bodies)
     builder = _Builder(mechanism, rods, result)
     for joint, (coupling, terms) in followers.items():
         builder.follower(mechanism.joint(joint), coupling, terms)
     for actuator in mechanism.actuators:
-        terms = _expanded(actuator.drives, followers)
+        terms = _rod_terms(actuator.drives, followers)
         if _names(terms) <= rods.keys():
             builder.motor(actuator.name, actuator.drives, followers)
     for loss in mechanism.losses:
@@ -92,6 +97,8 @@ def tendon_paths(mechanism: Mechanism) -> TendonPaths:
 
 
 class _Builder:
+    """Adds tendons to `TendonPaths`."""
+
     def __init__(self, mechanism: Mechanism, rods: Mapping[str, Rod], result: TendonPaths) -> None:
         self._value = mechanism.value
         self._rods = rods
@@ -99,24 +106,26 @@ class _Builder:
 
     def line(self, rod: Rod) -> str:
         """Add the tendon of one rod; return its name."""
-        freedom = Freedom() if rod.telescope is None else rod.telescope.freedom
+        elements = Freedom() if rod.telescope is None else rod.telescope.freedom
         self._result.paths[rod.name] = TendonPath(
-            name=rod.name, lines=((rod, 1.0),), freedom=freedom
+            name=rod.name, lines=((rod, 1.0),), elements=elements
         )
         return rod.name
 
     def follower(self, joint: Joint, coupling: Coupling, terms: Terms) -> None:
         """Add the tendon whose length minus the coupling's offset is the coordinate of a joint."""
-        (freedom,) = joint.freedoms
+        (elements,) = joint.freedoms
         offset = self._value(coupling.offset)
-        spring = freedom.spring
+        spring = elements.spring
         if spring is not None:
             spring = Spring(stiffness=spring.stiffness, rest=add(spring.rest, coupling.offset))
-        freedom = replace(
-            freedom, spring=spring, lower=freedom.lower + offset, upper=freedom.upper + offset
+        elements = replace(
+            elements, spring=spring, lower=elements.lower + offset, upper=elements.upper + offset
         )
         name = self._name(terms, joint.name)
-        self._result.paths[name] = TendonPath(name=name, lines=self._lines(terms), freedom=freedom)
+        self._result.paths[name] = TendonPath(
+            name=name, lines=self._lines(terms), elements=elements
+        )
 
     def motor(
         self, name: str, drives: Terms, followers: Mapping[str, tuple[Coupling, Terms]]
@@ -137,7 +146,7 @@ class _Builder:
     def loss(self, name: str, terms: Terms, friction: Friction) -> None:
         """Add the tendon on whose length friction acts."""
         lines = tuple((rod, abs(factor)) for rod, factor in self._lines(terms))
-        path = TendonPath(name=name, lines=lines, freedom=Freedom(friction=friction))
+        path = TendonPath(name=name, lines=lines, elements=Freedom(friction=friction))
         self._result.paths[name] = path
 
     def _lines(self, terms: Terms) -> tuple[tuple[Rod, float], ...]:
@@ -152,9 +161,10 @@ class _Builder:
 
 
 def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
-    """Return joints of massless bodies whose coordinates are only sums of rod lengths.
+    """Return joints of massless bodies whose coordinates s are only sums of rod lengths L_i.
 
-    Each has its coupling, -s + sum of r_i L_i = offset, and the terms r_i L_i.
+    Returns:
+        By name of the joint: the coupling -s + sum of r_i L_i = offset, and the terms r_i L_i.
     """
     followers: dict[str, tuple[Coupling, Terms]] = {}
     for coupling in mechanism.couplings:
@@ -174,7 +184,7 @@ def _followers(mechanism: Mechanism) -> dict[str, tuple[Coupling, Terms]]:
 
 
 def _joins_bare_body(mechanism: Mechanism, joint: Joint) -> bool:
-    """Return whether a joint connects the base to a massless body without other elements."""
+    """Return whether a joint connects the base to a massless body without other connections."""
     body = joint.child.body
     ends = [end.body for rod in mechanism.rods for end in (rod.start, rod.end)]
     joined_bodies = [
@@ -200,32 +210,34 @@ def _tendon_rods(
             blocked |= _names(coupling.terms) | {name for name, _ in coupling.curves}
     groups = [terms for _, terms in followers.values()]
     groups += [loss.terms for loss in mechanism.losses]
-    groups += [_expanded(actuator.drives, followers) for actuator in mechanism.actuators]
+    groups += [_rod_terms(actuator.drives, followers) for actuator in mechanism.actuators]
     while True:
         remaining = rods.keys() - blocked
         unsuitable = [terms for terms in groups if not _is_tendon(mechanism, terms, remaining)]
         newly_blocked = {name for terms in unsuitable for name in _names(terms)} & remaining
         if not newly_blocked:
             return {name: rods[name] for name in rods if name in remaining}
+        # A rod that must remain a link makes the other combinations with this rod unsuitable.
         blocked |= newly_blocked
 
 
 def _is_line(rod: Rod) -> bool:
     """Return whether a rod is a straight, massless line that is telescopic or a cable."""
     is_massless = rod.lower is None and rod.upper is None
-    is_free = rod.telescope is not None or rod.tension is not None
-    return is_massless and is_free and rod.drum is None
+    has_variable_length = rod.telescope is not None or rod.tension is not None
+    return is_massless and has_variable_length and rod.drum is None
 
 
 def _is_tendon(mechanism: Mechanism, terms: Terms, rods: set[str]) -> bool:
-    """Return whether a combination only contains these rods, with ratios of equal sign."""
-    signs = {mechanism.value(ratio) > 0.0 for _, ratio in terms}
-    zeros = any(mechanism.value(ratio) == 0.0 for _, ratio in terms)
-    return _names(terms) <= rods and len(signs) == 1 and not zeros
+    """Return whether a combination only contains these rods, with nonzero factors of equal sign."""
+    factors = [mechanism.value(factor) for _, factor in terms]
+    is_nonzero = all(factor != 0.0 for factor in factors)
+    signs = {factor > 0.0 for factor in factors}
+    return _names(terms) <= rods and len(signs) == 1 and is_nonzero
 
 
-def _expanded(terms: Terms, followers: Mapping[str, tuple[Coupling, Terms]]) -> Terms:
-    """Return the rods that the joint of a motor follows; otherwise the motor's own coordinates."""
+def _rod_terms(terms: Terms, followers: Mapping[str, tuple[Coupling, Terms]]) -> Terms:
+    """Return the terms of the rods that a single follower joint combines; otherwise these terms."""
     names = _names(terms)
     if len(names) == 1 and names <= followers.keys():
         return followers[names.pop()][1]

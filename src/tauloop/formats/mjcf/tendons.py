@@ -4,8 +4,8 @@ The length of a tendon is the sum over its branches of the distances between suc
 divided by the divisor of the branch's pulley. Every line between bodies that move relative to each
 other becomes a rod whose length is a coordinate. The tendon is then a combination of these
 coordinates, just as a fixed tendon is a combination of joints. A tendon on which nothing acts adds
-no coordinates. If a tendon's length is not a single coordinate, it becomes an output. Lines around
-geoms are not modeled.
+no coordinates. The length of a tendon becomes an output, unless it is a single coordinate. Wrapping
+around geoms is not modeled.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ class SpatialTendon:
 
     Attributes:
         terms: (rod, factor) pairs; the tendon's length is the sum of factor times rod length.
-        constant: length of the lines whose ends do not move relative to each other, m.
-        start: length in the file's pose, m.
-        output: its length as an output; None for a tendon around geoms.
+        constant: length of the lines whose ends do not move relative to each other, m, with their
+            factors.
+        initial_length: length in the file's pose, m.
+        output: the tendon's length as an output; None for a tendon around geoms.
         geoms: names of the geoms around which it runs; a tendon around geoms has no terms.
     """
 
     terms: tuple[tuple[str, float], ...] = ()
     constant: float = 0.0
-    start: float = 0.0
+    initial_length: float = 0.0
     output: Output | None = None
     geoms: tuple[str, ...] = ()
 
@@ -55,7 +56,7 @@ class SpatialTendonReader:
 
     Attributes:
         reader: collects problems.
-        leaves: receives the positions of sites.
+        leaves: receives the positions of sites, and fixed lengths, as parameters.
         tree: the worldbody, which has been read.
         rods: rods of the lines, by name.
         lengths: distance between the ends of each rod in the file's pose, m.
@@ -74,7 +75,7 @@ class SpatialTendonReader:
         Args:
             node: element ``<spatial>``.
             name: its name in the file.
-            rod_name: name of its rod; a number is appended if there are several.
+            rod_name: name of the tendon's rod; a number is appended if there are several.
         """
         geoms = tuple(self.reader.word(element, _GEOM) for element in node.all(_GEOM))
         for element in node.children:
@@ -84,25 +85,26 @@ class SpatialTendonReader:
         lines = self._lines(node, name)
         if lines is None:
             return None
-        moving: list[tuple[str, str, float]] = []
-        constant = start = 0.0
+        moving_lines: list[tuple[str, str, float]] = []
+        constant = 0.0
+        initial_length = 0.0
         for first, second, factor in lines:
             length = self._distance(first, second)
-            start += factor * length
+            initial_length += factor * length
             bodies = [
                 self._welded_root(self.tree.bodies.sites[site][0]) for site in (first, second)
             ]
             if bodies[0] == bodies[1]:
                 constant += factor * length
             else:
-                moving.append((first, second, factor))
+                moving_lines.append((first, second, factor))
         distances: list[Expression] = []
         for first, second, factor in lines:
-            ends = (Point(self._placement(site)) for site in (first, second))
-            distances.append(multiply(Constant(factor), PointDistance(*ends)))
+            distance = PointDistance(Point(self._placement(first)), Point(self._placement(second)))
+            distances.append(multiply(Constant(factor), distance))
         terms: list[tuple[str, float]] = []
-        for k, (first, second, factor) in enumerate(moving, 1):
-            rod = rod_name if len(moving) == 1 else f"{rod_name}_{k}"
+        for k, (first, second, factor) in enumerate(moving_lines, 1):
+            rod = rod_name if len(moving_lines) == 1 else f"{rod_name}_{k}"
             self._add_rod(rod, first, second)
             terms.append((rod, factor))
         output = Output(
@@ -111,25 +113,27 @@ class SpatialTendonReader:
             dimension=LENGTH,
             note=f"length of the tendon {name}",
         )
-        return SpatialTendon(terms=tuple(terms), constant=constant, start=start, output=output)
+        return SpatialTendon(
+            terms=tuple(terms), constant=constant, initial_length=initial_length, output=output
+        )
 
-    def act(self, name: str, freedom: Freedom) -> None:
-        """Set the `Freedom` of a rod's length."""
+    def set_elements(self, name: str, elements: Freedom) -> None:
+        """Set the spring, friction, inertia and limits of a rod's length."""
         rod = self.rods[name]
-        telescope = Telescope(reference=self.lengths[name], freedom=freedom)
+        telescope = Telescope(reference=self.lengths[name], freedom=elements)
         self.rods[name] = replace(rod, telescope=telescope)
 
-    def bound(self, name: str, tension: Tension) -> None:
-        """Make a rod a cable."""
+    def set_tension(self, name: str, tension: Tension) -> None:
+        """Make a rod a cable with these limits of its tension."""
         self.rods[name] = replace(self.rods[name], tension=tension)
 
-    def fix(self, name: str, length: float) -> None:
-        """Make a rod one of fixed length, m."""
+    def set_fixed_length(self, name: str, length: float) -> None:
+        """Give a rod a fixed length, m."""
         leaf = self.leaves.leaf(f"{name}.length", length, "m", "geometry")
         self.rods[name] = replace(self.rods[name], telescope=None, length=leaf)
 
     def _lines(self, node: XmlNode, name: str) -> list[tuple[str, str, float]] | None:
-        """Return (site, site, factor of their distance) for each line; None after a problem."""
+        """Return the sites and the factor of the length of each line; None after a problem."""
         reader, sites = self.reader, self.tree.bodies.sites
         lines: list[tuple[str, str, float]] = []
         previous, factor = "", 1.0
@@ -164,7 +168,7 @@ class SpatialTendonReader:
         return float(np.linalg.norm(points[1] - points[0]))
 
     def _welded_root(self, body: str) -> str:
-        """Return the innermost body to which a body is welded."""
+        """Return the body nearest the root to which a chain of welds connects a body."""
         welds = {
             joint.child.body: joint.parent.body
             for joint in self.tree.bodies.joints

@@ -445,7 +445,7 @@ class _MjcfWriter:
 
     def _solid(self, assets: ElementTree.Element, solid: Solid, name: str) -> None:
         """Add a geom that is only drawn; omit a mesh file that MuJoCo cannot read."""
-        if self.paths.is_line(solid.body):
+        if self.paths.is_replaced(solid.body):
             return  # MuJoCo draws tendons
         if solid.body not in self.bodies:
             self.notes.append(
@@ -586,29 +586,30 @@ class _MjcfWriter:
 
         The losses of its motors are added after reflecting them through their ratios.
         """
-        value, freedom = self.mechanism.value, path.freedom
+        value = self.mechanism.value
+        elements = path.elements
         losses: Mapping[str, float] = {}
         for actuator in self.mechanism.actuators:
             tendon, gear = self.paths.gears.get(actuator.name, ("", 0.0))
             if tendon == path.name:
                 losses = self._losses(actuator, gear, losses)
-        losses = self._losses(freedom, others=losses)
+        losses = self._losses(elements, others=losses)
         self._coulomb_of_tendons[path.name] = losses["frictionloss"]
         self.notes.extend(
             f"{path.name}: "
             f"the {CUSTOM_FRICTION_TERMS[key]} of its friction cannot be represented in MJCF"
-            for key in self._stored_terms(freedom.friction)
+            for key in self._stored_terms(elements.friction)
             if CUSTOM_FRICTION_TERMS[key]
         )
         attributes = {"name": path.name} | _nonzero(losses)
-        if freedom.spring is not None:
-            rest = _number(value(freedom.spring.rest))
+        if elements.spring is not None:
+            rest = _number(value(elements.spring.rest))
             attributes |= {
-                "stiffness": _number(value(freedom.spring.stiffness)),
+                "stiffness": _number(value(elements.spring.stiffness)),
                 "springlength": f"{rest} {rest}",
             }
-        lower, upper = max(freedom.lower, 0.0), freedom.upper
-        if freedom.limit == "stop" and np.isfinite(upper):
+        lower, upper = max(elements.lower, 0.0), elements.upper
+        if elements.limit == "stop" and np.isfinite(upper):
             attributes["range"] = _numbers([lower, upper])
         rod, _ = path.lines[0]
         if rod.tension is not None:

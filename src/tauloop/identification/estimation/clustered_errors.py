@@ -78,7 +78,7 @@ class ClusteredErrors(ErrorModel):
             if len(logs) < 2:
                 raise IdentificationError.of(
                     "ClusteredErrors",
-                    "clusters by log need at least 2 logs, got 1",
+                    "errors clustered by log need at least 2 logs, got 1",
                     "give several logs, or cluster by block",
                 )
             return logs

@@ -255,7 +255,8 @@ def _require_strong(product: np.ndarray, triangle: np.ndarray) -> None:
     if np.abs(np.diag(triangle)).min() == 0.0 or is_singular:
         raise IdentificationError.of(
             "InstrumentalVariables.instruments_of",
-            f"the instruments do not determine some parameter: the smallest singular value of their product "
+            "the instruments do not determine all parameters: the smallest singular value of their "
+            "product "
             f"with the regressor is {singular_values[-1] / singular_values[0]:.3g} of the largest",
             "give the regressor of the same motion, sample by sample, without noise",
         )

@@ -28,7 +28,7 @@ from tauloop.kinematics.homotopy.paths import (
 RETRY_FACTOR = 0.1
 #: Maximum number of such repetitions.
 RETRIES = 2
-#: Newton steps that refine a regular solution to rounding.
+#: Number of Newton steps that refine a regular solution to rounding.
 POLISHING = 6
 #: A polished solution is real if no imaginary part exceeds this fraction of its size; bad
 #: conditioning magnifies rounding up to this size.
@@ -46,8 +46,8 @@ MERGE_TOLERANCE = 1e-3
 STEP_HALVINGS = 40
 #: Cutoff of the pseudo-inverse, relative to the largest singular value.
 SINGULAR_VALUE_CUTOFF = 1e-9
-#: Residual of dimensionless equations that counts as rounding. Near a double solution the residual
-#: is the square of the distance.
+#: Residual of dimensionless equations that counts as rounding. Near a double solution, the residual
+#: is of the order of the squared distance.
 TARGET_RESIDUAL = 1e-12
 #: A path that stopped early goes to infinity if it grew by more than this factor over the last
 #: thousandth. A path towards a multiple solution grows by a few percent, and a path towards a
@@ -62,7 +62,7 @@ LAST_STRETCH = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSolutions:
-    """Ends of all paths to one given system.
+    """Ends of all paths to one system, the target.
 
     Attributes:
         regular: regular solutions (n, m), complex, polished.
@@ -229,12 +229,13 @@ def _with_detours(
         detour added.
     """
     regular = _with_conjugates(family, regular)
-    size = np.sqrt(np.mean(np.abs(generic.e[family.is_loop]) ** 2))
+    constant_size = np.sqrt(np.mean(np.abs(generic.e[family.is_loop]) ** 2))
     routes = [direct]
     added = 0
     for _ in range(MAX_DETOURS):
-        drawn = rng.normal(size=generic.e.shape) + 1j * rng.normal(size=generic.e.shape)
-        e = np.where(family.is_loop, size * drawn, 0.0)
+        shape = generic.e.shape
+        random_numbers = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        e = np.where(family.is_loop, constant_size * random_numbers, 0.0)
         n = len(generic.x)
         to_random = ParameterLine(
             y0=np.tile(generic.y, (n, 1)),
@@ -247,10 +248,10 @@ def _with_detours(
         line = _line_to_target(generic, e, y, len(start))
         ends = _followed(family, start, line, options, follow)
         routes.append(ends)
-        reached = family.canonical(_refined(family, ends.x[ends.is_regular], y))
-        before = len(regular)
-        regular = _with_conjugates(family, distinct(np.concatenate([regular, reached])))
-        added = len(regular) - before
+        detour_solutions = family.canonical(_refined(family, ends.x[ends.is_regular], y))
+        previous_count = len(regular)
+        regular = _with_conjugates(family, distinct(np.concatenate([regular, detour_solutions])))
+        added = len(regular) - previous_count
         if not added:
             break
     singular = [_unexplained(family, ends, regular) for ends in routes]
@@ -262,8 +263,8 @@ def _unexplained(family: Family, ends: _Ends, regular: np.ndarray) -> np.ndarray
     has_arrived = ends.is_singular & (1.0 - ends.t < ARRIVAL_DISTANCE)
     x = family.canonical(ends.x[has_arrived])
     pairs = repeated(np.concatenate([regular, x]), MERGE_TOLERANCE)
-    known = pairs[(pairs[:, 0] < len(regular)) & (pairs[:, 1] >= len(regular)), 1]
-    return np.delete(x, known - len(regular), axis=0)
+    explained = pairs[(pairs[:, 0] < len(regular)) & (pairs[:, 1] >= len(regular)), 1]
+    return np.delete(x, explained - len(regular), axis=0)
 
 
 def _with_conjugates(family: Family, x: np.ndarray) -> np.ndarray:

@@ -106,9 +106,9 @@ def split_gears(
     linear = ca.Function(
         "gears", [equations.q], [equations.psi[rows], ca.jacobian(equations.psi[rows], equations.q)]
     )
-    at = np.array(start, dtype=float)
-    at[list(unknown)] = 0.0
-    value, A = (np.array(x.full()) for x in linear(at))
+    known_q = np.array(start, dtype=float)
+    known_q[list(unknown)] = 0.0
+    value, A = (np.array(x.full()) for x in linear(known_q))
     coupled = [i for i in unknown if is_angle[i] and A[:, i].any()]
     lengths = [i for i in unknown if not is_angle[i]]
     AssemblyError.raise_if_any(
@@ -125,30 +125,30 @@ def split_gears(
     gears = _solved(
         A[:, coupled], -value[:, 0], tuple(coupled), [equations.elements[row] for row in rows], file
     )
-    others = [row for row in range(len(equations.names)) if row not in rows]
-    rest = replace(
+    loop_rows = [row for row in range(len(equations.names)) if row not in rows]
+    loop_equations = replace(
         equations,
-        psi=equations.psi[others],
-        scales=equations.scales[others],
-        names=tuple(equations.names[row] for row in others),
-        elements=tuple(equations.elements[row] for row in others),
-        differences=tuple(equations.differences[row] for row in others),
+        psi=equations.psi[loop_rows],
+        scales=equations.scales[loop_rows],
+        names=tuple(equations.names[row] for row in loop_rows),
+        elements=tuple(equations.elements[row] for row in loop_rows),
+        differences=tuple(equations.differences[row] for row in loop_rows),
     )
-    _refuse_high(rest, gears, rows, equations, file)
-    return rest, gears
+    _refuse_high(loop_equations, gears, rows, equations, file)
+    return loop_equations, gears
 
 
 def _solved(
     A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
 ) -> Gears:
     """Return the angles u with A u = d, by elimination in exact fractions; A has full row rank."""
-    exact = [_fractions(ratios) for ratios in A]
-    bad = [
+    rows = [_fractions(ratios) for ratios in A]
+    inexact_elements = [
         element
-        for element, fractions, ratios in zip(elements, exact, A, strict=True)
+        for element, fractions, ratios in zip(elements, rows, A, strict=True)
         if not _are_exact(fractions, ratios)
     ]
-    if bad:
+    if inexact_elements:
         raise AssemblyError(
             Problem(
                 where=element,
@@ -156,51 +156,60 @@ def _solved(
                 remedy="write the ratio with the numbers of teeth, such as 17/43",
                 file=file,
             )
-            for element in bad
+            for element in inexact_elements
         )
-    right = list(d)
+    # Gauss-Jordan elimination
+    right_side = list(d)
     pivots: list[int] = []
-    for k in range(len(exact)):
-        j = next(j for j in range(len(angles)) if exact[k][j] != 0)
+    for k in range(len(rows)):
+        j = next(j for j in range(len(angles)) if rows[k][j] != 0)
         pivots.append(j)
-        right[k] /= float(exact[k][j])
-        exact[k] = [x / exact[k][j] for x in exact[k]]
-        for other in range(len(exact)):
-            factor = exact[other][j]
-            if other != k and factor != 0:
-                exact[other] = [x - factor * y for x, y in zip(exact[other], exact[k], strict=True)]
-                right[other] -= float(factor) * right[k]
+        right_side[k] /= float(rows[k][j])
+        rows[k] = [x / rows[k][j] for x in rows[k]]
+        for i in range(len(rows)):
+            factor = rows[i][j]
+            if i != k and factor != 0:
+                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+                right_side[i] -= float(factor) * right_side[k]
     free = [j for j in range(len(angles)) if j not in pivots]
-    offset, multiple = np.zeros(len(angles)), np.zeros((len(angles), len(free)))
+    offset = np.zeros(len(angles))
+    multiple = np.zeros((len(angles), len(free)))
     for column, j in enumerate(free):
-        whole = math.lcm(*(row[j].denominator for row in exact))
-        multiple[j, column] = whole
+        # The free angle is angle j divided by this denominator, so that all ratios are integers.
+        denominator = math.lcm(*(row[j].denominator for row in rows))
+        multiple[j, column] = denominator
         for k, pivot in enumerate(pivots):
-            multiple[pivot, column] = float(-exact[k][j] * whole)
-    offset[pivots] = right
+            multiple[pivot, column] = float(-rows[k][j] * denominator)
+    offset[pivots] = right_side
     return Gears(
         angles=angles, leaders=tuple(angles[j] for j in free), offset=offset, multiple=multiple
     )
 
 
 def _fractions(ratios: np.ndarray) -> list[Fraction]:
+    """Return the nearest fractions with denominators up to `LARGEST_DENOMINATOR`."""
     return [Fraction(ratio).limit_denominator(LARGEST_DENOMINATOR) for ratio in ratios]
 
 
 def _are_exact(fractions: list[Fraction], ratios: np.ndarray) -> bool:
+    """Return whether fractions equal ratios up to `RATIO_TOLERANCE`."""
     differences = np.abs(np.array(fractions, dtype=float) - ratios)
     return bool((differences <= RATIO_TOLERANCE * np.maximum(1.0, np.abs(ratios))).all())
 
 
 def _refuse_high(
-    rest: PositionEquations, gears: Gears, rows: list[int], equations: PositionEquations, file: str
+    loop_equations: PositionEquations,
+    gears: Gears,
+    rows: list[int],
+    equations: PositionEquations,
+    file: str,
 ) -> None:
     """Reject multiples in loops that would lead to too many paths."""
-    both = ca.vertcat(rest.c, rest.s)
-    used: np.ndarray = np.array(
-        ca.DM(ca.jacobian_sparsity(rest.psi, both), 1).full(), dtype=bool
-    ).reshape(-1, 2, rest.c.size1())
-    in_loops: np.ndarray = np.any(used, axis=(0, 1))
+    cosines_and_sines = ca.vertcat(loop_equations.c, loop_equations.s)
+    is_used: np.ndarray = np.array(
+        ca.DM(ca.jacobian_sparsity(loop_equations.psi, cosines_and_sines), 1).full(), dtype=bool
+    ).reshape(-1, 2, loop_equations.c.size1())
+    in_loops: np.ndarray = np.any(is_used, axis=(0, 1))
     highest = max(
         (
             int(np.abs(n).sum())

@@ -23,8 +23,8 @@ BISECTIONS = 10
 #: Number of edges that are bisected together.
 BORDER_CHUNK = 8192
 
-#: Offset of stored labels: a sparse matrix does not store zeros.
-FIRST = 10
+#: Offset that is added to labels in a sparse matrix, which does not store zeros.
+LABEL_OFFSET = 10
 #: Function of poses (N, d) and of data of nearby poses (None if there are none). It returns the
 #: labels (N,) of the poses and their data, such as coordinates (N, n), for later calls.
 Kinds = Callable[[np.ndarray, np.ndarray | None], tuple[np.ndarray, np.ndarray]]
@@ -56,22 +56,23 @@ class Border:
         """Length, area or volume inside, in the product of the axes' units.
 
         The border in a simplex is taken as flat. For example, a simplex with one vertex inside
-        contributes the product of the inner fractions of its edges. The error falls with the square
-        of the step.
+        contributes the product of the inner fractions of its edges. The error is proportional to
+        the square of the step.
         """
         if not self.axes:
             return float(self.labels.item() == 0)
-        dimension, whole = len(self.axes), 0.0
+        dimension = len(self.axes)
+        total = 0.0
         for vertices in self._simplices():
-            inside = self.labels.ravel()[vertices] == 0
-            content = self._contents(vertices[:, 0]) / factorial(dimension)
-            filled = inside.all(axis=1).astype(float)
-            mixed = np.flatnonzero(inside.any(axis=1) & ~inside.all(axis=1))
-            filled[mixed] = self._filled(vertices[mixed], inside[mixed])
-            whole += float(filled @ content)
-        return whole
+            is_inside = self.labels.ravel()[vertices] == 0
+            simplex_sizes = self._cell_sizes(vertices[:, 0]) / factorial(dimension)
+            inner_fraction = is_inside.all(axis=1).astype(float)
+            cut = np.flatnonzero(is_inside.any(axis=1) & ~is_inside.all(axis=1))
+            inner_fraction[cut] = self._inner_fractions(vertices[cut], is_inside[cut])
+            total += float(inner_fraction @ simplex_sizes)
+        return total
 
-    def _contents(self, points: np.ndarray) -> np.ndarray:
+    def _cell_sizes(self, points: np.ndarray) -> np.ndarray:
         """Return the length, area or volume (N,) of the cells whose lowest points are given."""
         indices = self._indices(points)
         steps = [np.diff(axis)[index] for axis, index in zip(self.axes, indices, strict=True)]
@@ -87,25 +88,32 @@ class Border:
         for order in permutations(range(len(shape))):
             yield numbers[:, None] + np.cumsum([0, *(strides[i] for i in order)])
 
-    def _filled(self, vertices: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """Return the inner fraction (N,) of simplices (N, d + 1) that the border cuts."""
-        order = np.argsort(~inside, axis=1, kind="stable")
+    def _inner_fractions(self, vertices: np.ndarray, is_inside: np.ndarray) -> np.ndarray:
+        """Return the inner fractions (N,) of simplices that the border cuts.
+
+        Args:
+            vertices: numbers of the vertices (N, d + 1).
+            is_inside: whether each vertex is inside (N, d + 1).
+        """
+        order = np.argsort(~is_inside, axis=1, kind="stable")
         vertices = np.take_along_axis(vertices, order, axis=1)
-        count = inside.sum(axis=1)
-        filled = np.empty(len(vertices))
+        count = is_inside.sum(axis=1)
+        fractions = np.empty(len(vertices))
         last = vertices.shape[1] - 1
         for k in range(1, last + 1):
             rows = np.flatnonzero(count == k)
             inner, outer = vertices[rows, :k], vertices[rows, k:]
             s = self.share(inner[:, :, None], outer[:, None, :])  # from inside (0) to outside (1)
             if k == 1:
-                filled[rows] = np.prod(s[:, 0], axis=1)
+                fractions[rows] = np.prod(s[:, 0], axis=1)
             elif k == last:
-                filled[rows] = 1.0 - np.prod(1.0 - s[:, :, 0], axis=1)
-            else:  # a wedge of three tetrahedra
+                fractions[rows] = 1.0 - np.prod(1.0 - s[:, :, 0], axis=1)
+            else:
+                # The part of a tetrahedron with the inner vertices a, b and the outer vertices c, d
+                # is a wedge of three tetrahedra.
                 (ac, ad), (bc, bd) = s.transpose(1, 2, 0)
-                filled[rows] = ac * ad * (1 - bd) + ac * bd * (1 - bc) + bc * bd
-        return filled
+                fractions[rows] = ac * ad * (1 - bd) + ac * bd * (1 - bc) + bc * bd
+        return fractions
 
     def share(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return the positions of the cuts on edges, as fractions of the edges from start to end.
@@ -126,12 +134,19 @@ class Border:
         return self._over(self.axes[:2], self.labels[index], numbers)
 
     def _over(self, axes: Sequence[np.ndarray], labels: np.ndarray, numbers: np.ndarray) -> Border:
-        """Return a border over other axes; index -1 marks a point that is cut at its neighbor."""
+        """Return the border over another grid whose points belong to this grid or to its margin.
+
+        Args:
+            axes: values of the axes of the other grid.
+            labels: labels of its points.
+            numbers: numbers of its points in this grid; -1 for points of the margin. Edges to the
+                margin are cut at their point of this grid.
+        """
         other = bordered(axes, labels)
         ends = numbers.ravel()[other.ends]
-        both = (ends >= 0).all(axis=1)
+        has_both_ends = (ends >= 0).all(axis=1)
         shares = np.where(ends[:, 0] >= 0, 0.0, 1.0)
-        shares[both] = self.share(*ends[both].T)
+        shares[has_both_ends] = self.share(*ends[has_both_ends].T)
         return replace(other, shares=shares)
 
     @property
@@ -173,7 +188,7 @@ class Border:
 
     def _lines(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Return the lines (see `lines`) of a grid without inner points at its edge."""
-        ends, beyond = [], []
+        ends, outer_labels = [], []
         for vertices in self._simplices():
             labels = self.labels.ravel()[vertices]
             count = (labels == 0).sum(axis=1)
@@ -183,15 +198,16 @@ class Border:
                 a, b, c = np.take_along_axis(vertices[rows], order, axis=1).T
                 pairs = ((a, b), (a, c)) if k == 1 else ((a, c), (b, c))
                 ends.append(np.stack([np.stack(pair, axis=1) for pair in pairs], axis=1))
-                beyond.append(self.labels.ravel()[c])
-        edges, labels = np.concatenate(ends), np.concatenate(beyond)
+                outer_labels.append(self.labels.ravel()[c])
+        edges, labels = np.concatenate(ends), np.concatenate(outer_labels)
         if not len(edges):
             return ()
         cuts, numbers = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True)
         start, end = (self.places(side) for side in cuts.T)
         points = start + self.share(*cuts.T)[:, None] * (end - start)
-        pieces = numbers.reshape(-1, 2)
-        return tuple(sorted(_chained(points, pieces, labels), key=lambda line: -_length(line[0])))
+        segments = numbers.reshape(-1, 2)
+        lines = _chained(points, segments, labels)
+        return tuple(sorted(lines, key=lambda line: -_length(line[0])))
 
     def sampled(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the labels over a finer grid of a plane, with vertices and weights.
@@ -220,28 +236,38 @@ class Border:
         )
         weights = np.stack([1.0 - np.maximum(u, v), np.abs(u - v), np.minimum(u, v)], axis=-1)
         labels = self.labels.ravel()[vertices]
-        chosen = labels[..., 0].copy()
-        mixed = np.flatnonzero((labels != labels[..., :1]).any(axis=-1).ravel())
-        chosen.ravel()[mixed] = self._chosen(
-            *(values.reshape(-1, 3)[mixed] for values in (vertices, labels, weights))
+        point_labels = labels[..., 0].copy()
+        cut = np.flatnonzero((labels != labels[..., :1]).any(axis=-1).ravel())
+        point_labels.ravel()[cut] = self._labels_in_triangles(
+            *(values.reshape(-1, 3)[cut] for values in (vertices, labels, weights))
         )
-        has_label = labels == chosen[..., None]
+        has_label = labels == point_labels[..., None]
         weights = np.where(has_label, np.maximum(weights, 1e-12), 0.0)
-        return chosen, vertices, weights / weights.sum(axis=-1, keepdims=True)
+        return point_labels, vertices, weights / weights.sum(axis=-1, keepdims=True)
 
-    def _chosen(self, vertices: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the labels (N,) of points in triangles whose vertices have labels (N, 3)."""
-        chosen = np.empty(len(vertices), dtype=labels.dtype)
+    def _labels_in_triangles(
+        self, vertices: np.ndarray, labels: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
+        """Return the labels (N,) of points in triangles whose vertices differ in their labels.
+
+        Args:
+            vertices: numbers of the vertices (N, 3).
+            labels: labels of the vertices (N, 3).
+            weights: barycentric weights of the points (N, 3).
+        """
+        point_labels = np.empty(len(vertices), dtype=labels.dtype)
         differs_from_next = [labels[:, k] != labels[:, (k + 1) % 3] for k in range(3)]
-        three = differs_from_next[0] & differs_from_next[1] & differs_from_next[2]
-        chosen[three] = labels[three, np.argmax(weights[three], axis=1)]
-        for k in range(3):  # vertex k has another label than the two others: a straight cut
+        has_three = differs_from_next[0] & differs_from_next[1] & differs_from_next[2]
+        point_labels[has_three] = labels[has_three, np.argmax(weights[has_three], axis=1)]
+        # If only vertex k has another label, the border in the triangle is a straight line.
+        for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
-            rows = np.flatnonzero(~three & (labels[:, i] == labels[:, j]) & differs_from_next[k])
+            has_equal_others = ~has_three & (labels[:, i] == labels[:, j])
+            rows = np.flatnonzero(has_equal_others & differs_from_next[k])
             s = self.share(vertices[rows, k, None], vertices[rows][:, [i, j]])
             is_near = (weights[rows][:, [i, j]] / np.maximum(s, 1e-300)).sum(axis=1) < 1.0
-            chosen[rows] = np.where(is_near, labels[rows, k], labels[rows, i])
-        return chosen
+            point_labels[rows] = np.where(is_near, labels[rows, k], labels[rows, i])
+        return point_labels
 
 
 def bordered(
@@ -268,18 +294,18 @@ def bordered(
         steps = [direction >> (labels.ndim - 1 - i) & 1 for i in range(labels.ndim)]
         low = numbers[tuple(slice(None, -1) if step else slice(None) for step in steps)]
         high = numbers[tuple(slice(1, None) if step else slice(None) for step in steps)]
-        differ = labels.ravel()[low] != labels.ravel()[high]
-        keys.append(direction * labels.size + low[differ])
-        starts.append(low[differ])
-        ends.append(high[differ])
-    none = np.zeros(0, dtype=int)
-    key = np.concatenate([*keys, none])
-    start = np.concatenate([*starts, none])
-    end = np.concatenate([*ends, none])
+        is_cut = labels.ravel()[low] != labels.ravel()[high]
+        keys.append(direction * labels.size + low[is_cut])
+        starts.append(low[is_cut])
+        ends.append(high[is_cut])
+    no_edges = np.zeros(0, dtype=int)
+    key = np.concatenate([*keys, no_edges])
+    start = np.concatenate([*starts, no_edges])
+    end = np.concatenate([*ends, no_edges])
     border = Border(axes=border_axes, labels=labels, keys=key, shares=np.full(len(key), 0.5))
     if kinds is None or not border_axes:
         return border
-    # bisect from the inner end, otherwise from the higher label, where the loops close
+    # Bisect from the inner end, or else from the end with the higher label, where the loops close.
     ends_labels = (labels.ravel()[start], labels.ravel()[end])
     start_rank, end_rank = [np.where(label == 0, np.inf, label) for label in ends_labels]
     is_reversed = end_rank > start_rank
@@ -298,34 +324,35 @@ def bordered(
 
 def _bisected(a: np.ndarray, b: np.ndarray, kinds: Kinds) -> np.ndarray:
     """Return the fraction (N,) of the line from poses a to b (N, d) that has the label of a."""
-    kind, near = kinds(a, None)
+    start_label, near = kinds(a, None)
     low, high = np.zeros(len(a)), np.ones(len(a))
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         label, state = kinds(a + middle[:, None] * (b - a), near)
-        same = label == kind
-        low = np.where(same, middle, low)
-        high = np.where(same, high, middle)
-        near = np.where(same[:, None], state, near)
+        is_same = label == start_label
+        low = np.where(is_same, middle, low)
+        high = np.where(is_same, high, middle)
+        near = np.where(is_same[:, None], state, near)
     return low
 
 
 def _chained(
-    points: np.ndarray, pieces: np.ndarray, labels: np.ndarray
+    points: np.ndarray, segments: np.ndarray, labels: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Return lines of points (P, d) chained from pieces (M, 2), and the labels of their pieces."""
+    """Yield the lines of points (P, d) that segments (M, 2) form, and the segments' labels."""
     from scipy import sparse  # imported late: commands that only show a machine do not need it
     from scipy.sparse import csgraph
 
-    rows, columns = pieces.T
-    graph = sparse.coo_array((labels + FIRST, (rows, columns)), shape=(len(points),) * 2).tocsr()
+    shape = (len(points), len(points))
+    graph = sparse.coo_array((labels + LABEL_OFFSET, tuple(segments.T)), shape=shape).tocsr()
     graph = graph + graph.T
-    _, parts = csgraph.connected_components(graph, directed=False)
-    for start in np.unique(parts, return_index=True)[1]:
+    _, component_of_point = csgraph.connected_components(graph, directed=False)
+    for start in np.unique(component_of_point, return_index=True)[1]:
         order = csgraph.depth_first_order(graph, start, directed=False, return_predecessors=False)
         order = np.append(order, start)
-        yield points[order], np.asarray(graph[order[:-1], order[1:]]).ravel() - FIRST
+        yield points[order], np.asarray(graph[order[:-1], order[1:]]).ravel() - LABEL_OFFSET
 
 
 def _length(points: np.ndarray) -> float:
+    """Return the length of a line of points (n, d)."""
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())

@@ -843,7 +843,9 @@ def _require_cables(model: Model, names: tuple[str, ...], limits: WorkspaceLimit
     """
     problems = Problems()
     if not names and (limits.tension > 0.0 or limits.wrenches != NO_WRENCH):
-        remedy = "give rods `tension` in the machine file, or omit the wrenches and the margin"
+        remedy = (
+            "define `tension` for rods in the machine file, or omit the wrenches and the margin"
+        )
         problems.add("tension", "no rod of the machine is a cable", remedy)
     if names and model.assembly.passive:
         passive = ", ".join(model.assembly.passive_names)

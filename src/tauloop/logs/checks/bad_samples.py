@@ -27,15 +27,15 @@ from tauloop.logs.checks.saturation import (
 from tauloop.logs.log import Channel, Log, Signals, as_signals, by_channel
 
 #: A spike of a position deviates from a cubic through its neighbors by at least this multiple of
-#: the deviation at the quantile below, and from each neighbor by at least half of that.
+#: the typical deviation, and from each neighbor by at least half of its deviation from the cubic.
 SPIKE_FACTOR = 6.0
-#: Quantile of all deviations of a log that measures their usual size.
+#: The typical deviation is this quantile of all deviations of a log.
 SPIKE_QUANTILE = 0.9
-#: A spike of a force deviates more than normal noise does. The limit is the deviation that this
-#: number of samples of a whole log is expected to exceed.
+#: A spike of a force deviates more than normally distributed noise does. The limit is the deviation
+#: that this number of samples of a whole log is expected to exceed.
 EXPECTED_FALSE_SPIKES = 1e-3
-#: Quantiles that determine the standard deviation of the noise; reversals of dry friction are above
-#: them.
+#: Quantiles that determine the standard deviation of the noise. Deviations at reversals of dry
+#: friction are above these quantiles.
 NOISE_QUANTILES = (0.9, 0.95)
 #: Numbers of neighbors on each side for the parabolas from which small spikes of a force deviate. A
 #: parabola through many neighbors hardly contains their noise.
@@ -47,43 +47,45 @@ SIDED_WINDOWS = ((12, 2), (2, 12))
 ONE_SIDED_SHARE = 0.5
 #: A small spike is at least this fraction of the range of the force.
 MIN_SMALL_SPIKE_SHARE = 0.005
-#: Inner and outer quantile whose ratio, relative to that of normal noise, measures how frequent
-#: outliers are. It is computed for all samples, because a few hundred do not determine the outer
-#: quantile.
+#: Inner and outer quantile of the deviations. Their ratio, divided by that of normally distributed
+#: noise, is the tail ratio, which measures how frequent outliers are. It is computed for all
+#: samples, because a few hundred do not determine the outer quantile.
 TAIL_QUANTILES = (0.9, 0.99)
-#: The limit of small spikes is multiplied by this power of the ratio. Noise with many outliers
-#: therefore has no small spikes.
+#: The limit of small spikes is multiplied by this power of the tail ratio. In noise with many
+#: outliers, no sample therefore counts as a small spike.
 TAIL_POWER = 5
-#: The power for deviations from a cubic. They mix the noise of five samples, which makes their
-#: inner quantiles more normal than the noise.
+#: The power for deviations from a cubic. These deviations mix the noise of five samples, so that
+#: their inner quantiles are closer to those of a normal distribution.
 CUBIC_TAIL_POWER = 7
 #: Maximum number of samples, spread over the log, that determine the numbers of neighbors.
 MAX_COMPARED_SAMPLES = 20_000
-#: More neighbors are used until the usual deviation grows by this factor.
+#: The number of neighbors is increased until the typical deviation grows by this factor.
 MAX_GROWTH = 1.1
 #: An encoder is too coarse for a distance in samples if its position is constant over this distance
 #: in a larger fraction of the log.
 MAX_CONSTANT_SHARE = 0.2
-#: Minimum number of samples for a measurement of their noise.
+#: Minimum number of samples that determine the noise level.
 MIN_JUDGED_SAMPLES = 200
-#: The same for the windows of `SIDED_WINDOWS`.
+#: Minimum number of samples that determine the noise level in the windows of `SIDED_WINDOWS`.
 MIN_SIDED_SAMPLES = 60
-#: Number of passes. Each pass ignores the spikes of the previous one as neighbors.
+#: Number of passes of the search for small spikes. Each pass ignores the spikes of the previous one
+#: as neighbors.
 SMALL_SPIKE_PASSES = 3
 #: Weights of the samples before a sample in the line that predicts it, the nearest first. Three
 #: samples predict noisy forces better, and two samples fast positions.
 LINE_WEIGHTS = {"position": (2.0, -1.0), "force": (4.0 / 3.0, 1.0 / 3.0, -2.0 / 3.0)}
-#: Between two reversals, dry friction can have a spike. A motor that stops and moves in the same
-#: direction this number of samples before and after may have reversed twice.
+#: Dry friction causes a short pulse of the force between two reversals. A motor that stops, and
+#: moves in the same direction this number of samples before and after, may have reversed twice.
 STOP_REACH = 10
 #: Number of samples around such a stop in which only large spikes count.
 STOP_MARGIN = 3
-#: Minimum size of these spikes, as a fraction of the range.
+#: Minimum size of a spike near such a stop, as a fraction of the range.
 STOP_SPIKE_SHARE = 0.5
 #: Minimum size of force spikes, as a fraction of the range (without its outermost hundredths).
 MIN_SPIKE_SHARE = 0.02
-#: Deviations of up to this number of encoder steps are not spikes.
-MAX_ENCODER_STEPS = 3.0
+#: Deviations of up to this number of counts are not spikes. The smallest nonzero change between two
+#: samples is taken as one count.
+MAX_COUNTS = 3.0
 #: Maximum number of samples of a spike.
 MAX_SPIKE_SAMPLES = 3
 #: Minimum step at both ends of a force spike of several samples, as a fraction of the range.
@@ -93,16 +95,16 @@ WIDE_SPIKE_SHARE = 0.5
 WIDE_SPIKE_STEPS = 5.0
 #: Minimum number of equal samples of a frozen channel.
 MIN_FROZEN_SAMPLES = 20
-#: Minimum number of equal samples of a frozen channel, as a multiple of the usual number.
+#: Minimum number of equal samples of a frozen channel, as a multiple of the typical number.
 UNUSUAL_RUN_FACTOR = 5
 #: A force is frozen only if it changes elsewhere, in equally many samples, by at least this
 #: fraction of its range.
 MIN_CHANGE_SHARE = 0.01
-#: The same in smallest steps of the force.
+#: Minimum of this change as a multiple of the smallest nonzero step of the force.
 MIN_CHANGE_STEPS = 5.0
-#: A stretch counts as moving if the motor moves for more than this fraction of the time.
+#: A stretch of samples counts as moving if the motor moves for more than this fraction of the time.
 MIN_MOVING_SHARE = 0.5
-#: Longest stretches that are compared with a frozen one, as a fraction of the log.
+#: Longest stretches that are compared with a frozen stretch, as a fraction of the log.
 MAX_COMPARED_SHARE = 0.05
 #: A position is frozen only if it stops or starts abruptly: with a second difference of more than
 #: this multiple of the 0.99 quantile of all second differences.
@@ -137,7 +139,7 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
     """
     time = as_signals(log).time
     positions = by_channel(log, "position")
-    moves = moving(log) if positions else np.ones(len(time), dtype=bool)
+    machine_moves = moving(log) if positions else np.ones(len(time), dtype=bool)
     bad: list[BadSamples] = []
     for quantity in ("position", "force"):
         for name, values in by_channel(log, quantity).items():
@@ -152,7 +154,7 @@ def bad_samples(log: Log) -> tuple[BadSamples, ...]:
                         quantity=quantity, channel=name, kind="spikes", at=spikes, problem=problem
                     )
                 )
-            is_moving = moves
+            is_moving = machine_moves
             if quantity == "force" and name in positions:
                 is_moving = _moving_alone(positions[name])
             frozen = frozen_samples(values, is_moving, quantity)
@@ -186,19 +188,19 @@ def without_bad_samples(log: Log, *, marks: bool = True) -> tuple[Signals, tuple
         for channel in raw.channels
         if channel.quantity == LEFT_OUT
     }
-    mended: dict[str, np.ndarray] = {}
+    interpolated: dict[str, np.ndarray] = {}
     forces = tuple(by_channel(raw, "force"))
     for finding in bad:
         affected: Sequence[str] = (finding.channel,) if finding.quantity == "force" else ()
         if finding.quantity == "position":
-            values = mended.get(finding.channel, by_channel(raw, "position")[finding.channel])
-            mended[finding.channel] = bridged(values, finding.at)
+            values = interpolated.get(finding.channel, by_channel(raw, "position")[finding.channel])
+            interpolated[finding.channel] = bridged(values, finding.at)
             affected = forces if finding.kind == "frozen" else ()
         for name in affected:
             masks[name] = masks.get(name, np.zeros(count, dtype=bool)) | finding.at
     new_channels = [
-        replace(channel, values=mended[channel.channel])
-        if channel.quantity == "position" and channel.channel in mended
+        replace(channel, values=interpolated[channel.channel])
+        if channel.quantity == "position" and channel.channel in interpolated
         else channel
         for channel in raw.channels
         if not (marks and channel.quantity == LEFT_OUT)
@@ -229,40 +231,45 @@ def spike_samples(
     Args:
         values: (N,) as measured.
         quantity: "position" or "force".
-        position: (N,) position of the motor of a force. Where it stops for a moment, dry friction
-            can have a spike, so only larger spikes count.
+        position: (N,) position of the motor of a force. Near samples at which the motor stops for a
+            moment, dry friction causes pulses, so only larger deviations count as spikes.
     """
     if len(values) < 2 * MIN_PLATEAU_SAMPLES:
         return np.zeros(len(values), dtype=bool)
     steps = np.diff(values)
-    sizes = np.abs(steps)
+    step_sizes = np.abs(steps)
     low, high = np.quantile(values, (0.01, 0.99))
-    smallest = _smallest_step(sizes)
+    smallest_step = _smallest_step(step_sizes)
     inner = values[2:-2]
-    off_course = np.abs(
+    cubic_deviation = np.abs(
         inner - (4.0 * (values[1:-3] + values[3:-1]) - values[:-4] - values[4:]) / 6.0
     )
     if quantity == "force":
-        usual = _largest_noise(off_course)
-        least = max(usual, MAX_ENCODER_STEPS * smallest, MIN_SPIKE_SHARE * float(high - low))
-        least_wide = WIDE_SPIKE_SHARE * float(high - low)
+        noise_limit = _largest_noise(cubic_deviation)
+        min_deviation = max(
+            noise_limit, MAX_COUNTS * smallest_step, MIN_SPIKE_SHARE * float(high - low)
+        )
+        min_pulse = WIDE_SPIKE_SHARE * float(high - low)
     else:
-        usual = SPIKE_FACTOR * float(np.quantile(off_course, SPIKE_QUANTILE))
-        least = max(usual, MAX_ENCODER_STEPS * smallest)
-        least_wide = WIDE_SPIKE_STEPS * float(np.quantile(sizes, 0.99))
-    spikes = _large_spikes(values, steps, off_course, quantity, least)
-    pulses = _pulses(values, steps, max(least_wide, least))
+        noise_limit = SPIKE_FACTOR * float(np.quantile(cubic_deviation, SPIKE_QUANTILE))
+        min_deviation = max(noise_limit, MAX_COUNTS * smallest_step)
+        min_pulse = WIDE_SPIKE_STEPS * float(np.quantile(step_sizes, 0.99))
+    spikes = _large_spikes(values, steps, cubic_deviation, quantity, min_deviation)
+    pulses = _pulses(values, steps, max(min_pulse, min_deviation))
     if position is not None and (spikes.any() or pulses.any()):
         # the tails of the noise only matter for samples that normal noise does not explain
-        least = max(least, usual * _tail_increase_of_motion(off_course, usual, position))
-        spikes = _large_spikes(values, steps, off_course, quantity, least)
-        pulses = _pulses(values, steps, max(least_wide, least))
-        is_clear = off_course > STOP_SPIKE_SHARE * float(high - low)
+        min_deviation = max(
+            min_deviation,
+            noise_limit * _tail_increase_of_motion(cubic_deviation, noise_limit, position),
+        )
+        spikes = _large_spikes(values, steps, cubic_deviation, quantity, min_deviation)
+        pulses = _pulses(values, steps, max(min_pulse, min_deviation))
+        is_clear = cubic_deviation > STOP_SPIKE_SHARE * float(high - low)
         spikes[2:-2] &= is_clear | ~_near_stops(position)[2:-2]
     spikes |= pulses
     if quantity == "force":
-        least = max(MAX_ENCODER_STEPS * smallest, MIN_SMALL_SPIKE_SHARE * float(high - low))
-        small = _small_spikes(values, spikes, least, position)
+        min_deviation = max(MAX_COUNTS * smallest_step, MIN_SMALL_SPIKE_SHARE * float(high - low))
+        small = _small_spikes(values, spikes, min_deviation, position)
         if position is not None and small.any():
             small &= ~_near_stops(position)
         spikes |= small
@@ -270,7 +277,7 @@ def spike_samples(
 
 
 def _smallest_step(sizes: np.ndarray) -> float:
-    """Return the smallest nonzero step of some step sizes (N,); infinity if all are zero."""
+    """Return the smallest nonzero value of step sizes (N,); infinity if all are zero."""
     smallest = float(sizes.min())
     return smallest if smallest > 0.0 else float(sizes[sizes > 0.0].min(initial=np.inf))
 
@@ -278,72 +285,72 @@ def _smallest_step(sizes: np.ndarray) -> float:
 def _large_spikes(
     values: np.ndarray,
     steps: np.ndarray,
-    off_course: np.ndarray,
+    cubic_deviation: np.ndarray,
     quantity: str,
-    least: float,
+    min_deviation: float,
 ) -> np.ndarray:
     """Return whether each sample (N,) is a spike of a single sample.
 
     Args:
         values: (N,) as measured.
         steps: (N - 1,) differences of the values.
-        off_course: (N - 4,) deviations from a cubic through two neighbors on each side.
+        cubic_deviation: (N - 4,) deviations from a cubic through two neighbors on each side.
         quantity: "position" or "force".
-        least: smallest deviation of a spike.
+        min_deviation: smallest deviation of a spike.
     """
     spikes = np.zeros(len(values), dtype=bool)
-    rows = np.flatnonzero(off_course > least) + 2
+    rows = np.flatnonzero(cubic_deviation > min_deviation) + 2
     before, after = steps[rows - 1], steps[rows]
     peaks = np.where(before * after < 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
     # neighbors of a spike deviate from the cubic too, but are not peaks of half that size
-    limits = 0.5 * off_course[rows - 2]
+    limits = 0.5 * cubic_deviation[rows - 2]
     is_peak = peaks > limits
     rows, limits = rows[is_peak], limits[is_peak]
     if quantity == "force":
-        limits = np.maximum(least, limits)
+        limits = np.maximum(min_deviation, limits)
     spikes[rows[_deviations_from_nearer_line(values, rows, LINE_WEIGHTS[quantity]) > limits]] = True
     return spikes
 
 
-def _pulses(values: np.ndarray, steps: np.ndarray, least: float) -> np.ndarray:
+def _pulses(values: np.ndarray, steps: np.ndarray, min_step: float) -> np.ndarray:
     """Return whether each sample (N,) belongs to a spike of two or more samples.
 
     Args:
         values: (N,) as measured.
         steps: (N - 1,) differences of the values.
-        least: smallest step at both ends of a spike.
+        min_step: smallest step at both ends of a spike.
     """
     is_spike = np.zeros(len(values), dtype=bool)
-    large = np.flatnonzero(np.abs(steps) > least)
+    large = np.flatnonzero(np.abs(steps) > min_step)
     for width in range(2, MAX_SPIKE_SAMPLES + 1):
         starts = large[large < len(steps) - width]
         leaves, returns = steps[starts], steps[starts + width]
         net = np.abs(values[starts + width + 1] - values[starts])
         pulse = np.minimum(np.abs(leaves), np.abs(returns))
-        is_pulse = (leaves * returns < 0.0) & (pulse > least) & (net < 0.5 * pulse)
+        is_pulse = (leaves * returns < 0.0) & (pulse > min_step) & (net < 0.5 * pulse)
         for first in starts[is_pulse]:
             is_spike[first + 1 : first + 1 + width] = True
     return is_spike
 
 
 def _small_spikes(
-    values: np.ndarray, known: np.ndarray, least: float, position: np.ndarray | None
+    values: np.ndarray, known_spikes: np.ndarray, min_deviation: float, position: np.ndarray | None
 ) -> np.ndarray:
     """Return whether each sample (N,) of a force is a small spike of a single sample.
 
     Args:
         values: (N,) as measured.
-        known: (N,) spikes that are known already.
-        least: smallest deviation from the parabola through the neighbors.
+        known_spikes: (N,) whether each sample is already known to be a spike.
+        min_deviation: smallest deviation from the parabola through the neighbors.
         position: as for `spike_samples`.
     """
     spikes = np.zeros(len(values), dtype=bool)
     windows = [
         (window, np.flatnonzero(is_judged))
-        for window, is_judged in _windows(bridged(values, known), position)
+        for window, is_judged in _windows(bridged(values, known_spikes), position)
     ]
     for _ in range(SMALL_SPIKE_PASSES):
-        all_spikes = known | spikes
+        all_spikes = known_spikes | spikes
         neighbors = bridged(values, all_spikes)
         all_deviations = [
             np.abs(_deviations_from_parabola(values, neighbors, *window, at=judged))
@@ -356,8 +363,12 @@ def _small_spikes(
         increase = _tail_increase(noise)
         previous_spikes = spikes
         spikes = np.zeros(len(values), dtype=bool)
-        for (window, judged), deviations, usual in zip(windows, all_deviations, noise, strict=True):
-            is_large = (deviations > max(least, increase * _largest_noise(usual))) & ~known[judged]
+        for (window, judged), deviations, noise_deviations in zip(
+            windows, all_deviations, noise, strict=True
+        ):
+            is_large = (
+                deviations > max(min_deviation, increase * _largest_noise(noise_deviations))
+            ) & ~known_spikes[judged]
             large = judged[is_large]
             line_deviations = _deviations_from_fitted_lines(values, neighbors, large, window)
             spikes[large] = line_deviations > ONE_SIDED_SHARE * deviations[is_large]
@@ -371,14 +382,14 @@ def _windows(
 ) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
     """Yield numbers of neighbors before and after, and whether each sample (N,) uses them.
 
-    A sample is compared with as many neighbors as predict it well. A sample is not predicted across
-    a reversal, because friction jumps there. Next to a reversal, there are fewer neighbors on that
-    side.
+    A sample is compared with the largest number of neighbors that predict it well. A sample is not
+    predicted across a reversal, because friction jumps there. Next to a reversal, there are fewer
+    neighbors on the side of the reversal.
 
     Args:
         values, position: as for `_small_spikes`.
     """
-    least = np.inf
+    smallest_typical = np.inf
     smooth: list[tuple[int, np.ndarray]] = []
     may_stop = np.zeros(len(values), dtype=bool) if position is None else _may_stop(position)
     counts = _cumulative_count(may_stop)
@@ -390,9 +401,9 @@ def _windows(
         compared = compared[:: -(-len(compared) // MAX_COMPARED_SAMPLES)]
         deviations = np.abs(_deviations_from_parabola(values, values, reach, reach, at=compared))
         typical = float(np.quantile(deviations, SPIKE_QUANTILE))
-        if typical > MAX_GROWTH * least:
+        if typical > MAX_GROWTH * smallest_typical:
             break
-        least = min(typical, least)
+        smallest_typical = min(typical, smallest_typical)
         smooth.append((reach, is_smooth))
     is_judged = np.zeros(len(values), dtype=bool)
     for reach, is_smooth in reversed(smooth):
@@ -424,12 +435,12 @@ def _moves_within(counts: np.ndarray, before: int, after: int) -> np.ndarray:
         counts: (N + 1,) result of `_cumulative_count`.
         before, after: number of neighbors on each side.
     """
-    count = len(counts) - 1
-    moves = np.zeros(count, dtype=bool)
+    n = len(counts) - 1
+    moves = np.zeros(n, dtype=bool)
     np.equal(
         counts[before + after + 1 :],
         counts[: -before - after - 1],
-        out=moves[before : count - after],
+        out=moves[before : n - after],
     )
     return moves
 
@@ -437,8 +448,8 @@ def _moves_within(counts: np.ndarray, before: int, after: int) -> np.ndarray:
 def _may_stop(position: np.ndarray) -> np.ndarray:
     """Return whether a position may be at rest or reverse at each sample (N,).
 
-    The direction of motion is determined over a number of samples: the smallest one over which the
-    encoder position changes for most of the log.
+    The direction of motion is determined over the smallest number of samples over which the encoder
+    position changes for most of the log.
     """
     may_stop = np.ones(len(position), dtype=bool)
     for reach in SMALL_SPIKE_REACHES:
@@ -449,17 +460,21 @@ def _may_stop(position: np.ndarray) -> np.ndarray:
 
 
 def _tail_increase(groups: Sequence[np.ndarray], power: int = TAIL_POWER) -> float:
-    """Return the factor by which outliers of the noise raise the limit of spikes; at least 1.
+    """Return the factor by which outliers of the noise raise the limit of spikes.
+
+    The factor is a power of the tail ratio (see `TAIL_QUANTILES`), and at least 1.
 
     Args:
         groups: absolute deviations of groups of samples. Each group has its own noise level.
-        power: power of the ratio of the quantiles `TAIL_QUANTILES`.
+        power: power of the tail ratio.
     """
     normal = NormalDist()
-    inner_normal, outer_normal = (normal.inv_cdf(0.5 * (1.0 + share)) for share in TAIL_QUANTILES)
-    inner_share = TAIL_QUANTILES[0]
+    inner_normal, outer_normal = (
+        normal.inv_cdf(0.5 * (1.0 + probability)) for probability in TAIL_QUANTILES
+    )
+    inner_probability = TAIL_QUANTILES[0]
     scaled = [
-        deviations / max(float(np.quantile(deviations, inner_share)), np.finfo(float).tiny)
+        deviations / max(float(np.quantile(deviations, inner_probability)), np.finfo(float).tiny)
         for deviations in groups
     ]
     if not scaled:
@@ -468,20 +483,22 @@ def _tail_increase(groups: Sequence[np.ndarray], power: int = TAIL_POWER) -> flo
     return max(1.0, outer * inner_normal / outer_normal) ** power
 
 
-def _tail_increase_of_motion(off_course: np.ndarray, usual: float, position: np.ndarray) -> float:
+def _tail_increase_of_motion(
+    cubic_deviation: np.ndarray, noise_limit: float, position: np.ndarray
+) -> float:
     """Return the factor of `_tail_increase` for the samples of a force away from reversals.
 
     Args:
-        off_course: (N - 4,) deviations from a cubic through two neighbors on each side.
-        usual: largest deviation due to normal noise. Samples next to larger deviations are left
-            out, because spikes are rare and must not count as noise.
+        cubic_deviation: (N - 4,) deviations from a cubic through two neighbors on each side.
+        noise_limit: largest deviation due to normal noise. Samples next to larger deviations are
+            left out, because spikes are rare and must not count as noise.
         position: (N,) position of the motor.
     """
-    is_sound = ~_near_marked(off_course > usual, 2)
+    is_sound = ~_near_marked(cubic_deviation > noise_limit, 2)
     is_sound &= _moves_within(_cumulative_count(_may_stop(position)), 2, 2)[2:-2]
     if is_sound.sum() < MIN_JUDGED_SAMPLES:
         return 1.0
-    return _tail_increase([off_course[is_sound]], CUBIC_TAIL_POWER)
+    return _tail_increase([cubic_deviation[is_sound]], CUBIC_TAIL_POWER)
 
 
 def _deviations_from_parabola(
@@ -531,7 +548,9 @@ def _moves_on(position: np.ndarray, reach: int) -> np.ndarray:
 def _deviations_from_fitted_lines(
     values: np.ndarray, neighbors: np.ndarray, at: np.ndarray, window: tuple[int, int]
 ) -> np.ndarray:
-    """Return the distances (n,) of `_deviations_from_nearer_line` at some samples, for fitted lines.
+    """Return the smaller deviation (n,) of samples from lines fitted to both sides' neighbors.
+
+    It is zero for a sample between the two lines.
 
     Args:
         values: (N,) as measured.
@@ -548,7 +567,7 @@ def _deviations_from_fitted_lines(
 
 
 def _smaller_if_same_side(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the smaller absolute value of two distances, and zero for different signs."""
+    """Return the smaller absolute value of two deviations; zero where their signs differ."""
     smaller = np.minimum(np.abs(first), np.abs(second))
     return np.where(first * second > 0.0, smaller, 0.0)
 
@@ -576,19 +595,21 @@ def _deviations_from_nearer_line(
     return deviations
 
 
-def _largest_noise(sizes: np.ndarray) -> float:
-    """Return the limit that normal noise exceeds in `EXPECTED_FALSE_SPIKES` of N samples.
+def _largest_noise(deviations: np.ndarray) -> float:
+    """Return the deviation that normal noise is expected to exceed `EXPECTED_FALSE_SPIKES` times.
+
+    The expected number is that in all N samples.
 
     Args:
-        sizes: (N,) absolute deviations.
+        deviations: (N,) absolute deviations.
     """
     normal = NormalDist()
-    quantiles = np.quantile(sizes, NOISE_QUANTILES).tolist()
-    deviation = max(
-        quantile / normal.inv_cdf(0.5 * (1.0 + share))
-        for quantile, share in zip(quantiles, NOISE_QUANTILES, strict=True)
+    quantiles = np.quantile(deviations, NOISE_QUANTILES).tolist()
+    standard_deviation = max(
+        quantile / normal.inv_cdf(0.5 * (1.0 + probability))
+        for quantile, probability in zip(quantiles, NOISE_QUANTILES, strict=True)
     )
-    return deviation * normal.inv_cdf(1.0 - 0.5 * EXPECTED_FALSE_SPIKES / len(sizes))
+    return standard_deviation * normal.inv_cdf(1.0 - 0.5 * EXPECTED_FALSE_SPIKES / len(deviations))
 
 
 def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.ndarray:
@@ -604,16 +625,16 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
     frozen = np.zeros(len(values), dtype=bool)
     edges = np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
     lengths = np.diff(edges)
-    usual = float(np.median(np.repeat(lengths, lengths)))
-    longer = np.flatnonzero(
-        (lengths >= MIN_FROZEN_SAMPLES) & (lengths >= UNUSUAL_RUN_FACTOR * usual)
+    typical_length = float(np.median(np.repeat(lengths, lengths)))
+    long_runs = np.flatnonzero(
+        (lengths >= MIN_FROZEN_SAMPLES) & (lengths >= UNUSUAL_RUN_FACTOR * typical_length)
     )
-    for run in longer:
+    for run in long_runs:
         first, after = int(edges[run]), int(edges[run + 1])
         is_at_limit = quantity == "force" and values[first] in (values.max(), values.min())
         moving_count = int(moves[first:after].sum())
-        least = max(MIN_FROZEN_SAMPLES, MIN_MOVING_SHARE * (after - first))
-        if is_at_limit or moving_count < least:
+        min_moving_count = max(MIN_FROZEN_SAMPLES, MIN_MOVING_SHARE * (after - first))
+        if is_at_limit or moving_count < min_moving_count:
             continue
         if quantity == "force":
             is_frozen = _changes_elsewhere(values, moves, first, after)
@@ -625,12 +646,12 @@ def frozen_samples(values: np.ndarray, moves: np.ndarray, quantity: str) -> np.n
 
 def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return samples (N,) with marked samples replaced by a cubic that is smooth at both ends."""
-    mended = values.copy()
-    good = np.flatnonzero(~at)
+    repaired = values.copy()
+    valid = np.flatnonzero(~at)
     for first, after in runs(at):
-        left, right = good[good < first][-2:], good[good >= after][:2]
+        left, right = valid[valid < first][-2:], valid[valid >= after][:2]
         if len(left) < 2 or len(right) < 2:
-            mended[first:after] = np.interp(np.arange(first, after), good, values[good])
+            repaired[first:after] = np.interp(np.arange(first, after), valid, values[valid])
             continue
         span = float(right[0] - left[1])
         start, end = values[left[1]], values[right[0]]
@@ -640,13 +661,13 @@ def bridged(values: np.ndarray, at: np.ndarray) -> np.ndarray:
         ]
         x = (np.arange(first, after) - left[1]) / span
         # cubic Hermite interpolation with the mean slopes on both sides
-        mended[first:after] = (
+        repaired[first:after] = (
             (1.0 + 2.0 * x) * (1.0 - x) ** 2 * start
             + x * (1.0 - x) ** 2 * slopes[0]
             + x**2 * (3.0 - 2.0 * x) * end
             + x**2 * (x - 1.0) * slopes[1]
         )
-    return mended
+    return repaired
 
 
 def _moving_alone(position: np.ndarray) -> np.ndarray:
@@ -658,30 +679,33 @@ def _moving_alone(position: np.ndarray) -> np.ndarray:
 
 
 def _changes_elsewhere(values: np.ndarray, moves: np.ndarray, first: int, after: int) -> bool:
-    """Return whether a force is frozen from `first` to before `after`: it changes clearly elsewhere.
+    """Return whether a force is frozen from sample `first` to before `after`.
 
-    It is compared with other stretches of the same length or shorter. The force must also jump at
-    the end of the stretch, because a force with coarse steps may stay at one value while it changes
-    little, and then leave this value by one step.
+    A frozen force changes clearly in other stretches of at most the same length. It must also jump
+    at the end of the stretch, because a force with a coarse resolution may stay at a value while it
+    changes little, and then leave this value by one step of the resolution.
     """
     length = max(MIN_FROZEN_SAMPLES, int(MAX_COMPARED_SHARE * len(values)))
     length = min(after - first, length)
     low, high = np.quantile(values, (0.01, 0.99))
-    sizes = np.abs(np.diff(values))
-    smallest = float(sizes[sizes > 0.0].min())
+    step_sizes = np.abs(np.diff(values))
+    smallest_step = float(step_sizes[step_sizes > 0.0].min())
     other_ranges = [
         float(np.ptp(values[start : start + length]))
         for start in _starts(len(values), length, first, after)
         if moves[start : start + length].mean() > MIN_MOVING_SHARE
     ]
-    clear_change = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest)
-    if after < len(values) and abs(values[after] - values[first]) <= MIN_CHANGE_STEPS * smallest:
+    clear_change = max(MIN_CHANGE_SHARE * float(high - low), MIN_CHANGE_STEPS * smallest_step)
+    if (
+        after < len(values)
+        and abs(values[after] - values[first]) <= MIN_CHANGE_STEPS * smallest_step
+    ):
         return False
     return len(other_ranges) >= 3 and float(np.quantile(other_ranges, 0.05)) > clear_change
 
 
 def _starts(count: int, length: int, first: int, after: int) -> Iterator[int]:
-    """Yield the starts of stretches of a length on both sides of a run, at most a few hundred."""
+    """Yield the starts of at most a few hundred stretches of a length, before and after a run."""
     stride = max(length, count // 500)
     yield from range(after, count - length + 1, stride)
     yield from range(first - length, -1, -stride)
@@ -693,13 +717,14 @@ def _is_abrupt(values: np.ndarray, first: int, after: int) -> bool:
     count = len(second_differences)
     edges = [k for k in (first - 2, first - 1, after - 2, after - 1) if 0 <= k < count]
     steps = np.abs(np.diff(values))
-    usual = max(float(np.quantile(second_differences, 0.99)), float(steps[steps > 0.0].min()))
-    return bool(edges) and bool(second_differences[edges].max() > ABRUPT_FACTOR * usual)
+    typical = max(float(np.quantile(second_differences, 0.99)), float(steps[steps > 0.0].min()))
+    return bool(edges) and bool(second_differences[edges].max() > ABRUPT_FACTOR * typical)
 
 
 def _spikes(
     quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
 ) -> Problem:
+    """Return the finding on the spikes of a channel, at the marked samples."""
     groups = list(runs(at))
     first, after = groups[0]
     left, right = values[max(first - 1, 0)], values[min(after, len(values) - 1)]
@@ -709,13 +734,14 @@ def _spikes(
         f"jumps for single samples: {len(groups)} of them, the first {values[first]:.6g} at {time[first]:g} s between "
         f"{left:.6g} and {right:.6g}; at {times}{more} s"
     )
-    mended = "they are interpolated" if quantity == "position" else "they are ignored"
-    return Problem(f"{quantity}.{name}", what, f"{mended}; check the sensor and its wiring")
+    treatment = "they are interpolated" if quantity == "position" else "they are ignored"
+    return Problem(f"{quantity}.{name}", what, f"{treatment}; check the sensor and its wiring")
 
 
 def _frozen(
     quantity: str, name: str, values: np.ndarray, at: np.ndarray, time: np.ndarray
 ) -> Problem:
+    """Return the finding on the frozen stretches of a channel, at the marked samples."""
     stretches = list(runs(at))
     texts = [
         f"{values[first]:.6g} from {time[first]:g} to {time[after - 1]:g} s"
@@ -725,9 +751,9 @@ def _frozen(
     subject = "its motor moves" if quantity == "force" else "the machine moves"
     times = ", ".join(texts[:MAX_LISTED_TIMES])
     what = f"does not change while {subject}: {times}{more} ({counted(at.sum(), 'sample')})"
-    left = (
+    treatment = (
         "these samples are ignored"
         if quantity == "force"
         else "the forces at these times are ignored"
     )
-    return Problem(f"{quantity}.{name}", what, f"{left}; check the sensor and its bus")
+    return Problem(f"{quantity}.{name}", what, f"{treatment}; check the sensor and its bus")

@@ -63,7 +63,7 @@ def filled(
     Gaps that cannot be interpolated are added to the findings.
     """
     missing = ~np.isfinite(values)
-    complete = values.copy()
+    interpolated = values.copy()
     for first, after in runs(missing):
         if first == 0 or after == len(values):
             end = "beginning" if first == 0 else "end"
@@ -82,8 +82,8 @@ def filled(
             if not inside.all():
                 nodes = nodes[1:3]
             polynomial = np.polynomial.Polynomial.fit(nodes, values[nodes], len(nodes) - 1)
-            complete[first:after] = polynomial(np.arange(first, after))
-    return complete, int(missing.sum())
+            interpolated[first:after] = polynomial(np.arange(first, after))
+    return interpolated, int(missing.sum())
 
 
 def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -95,8 +95,8 @@ def with_lines(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     """
     if not at.any() or at.all():
         return values
-    good = np.flatnonzero(~at)
-    return np.interp(np.arange(len(values)), good, values[good])
+    valid = np.flatnonzero(~at)
+    return np.interp(np.arange(len(values)), valid, values[valid])
 
 
 def runs(at: np.ndarray) -> Iterator[tuple[int, int]]:

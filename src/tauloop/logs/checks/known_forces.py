@@ -109,29 +109,29 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
         LogError: channels are missing, units differ, or positions exceed a table.
     """
     signals = as_signals(log)
-    present = {quantity: units(signals, quantity) for quantity in ("position", "force")}
+    logged_units = {quantity: units(signals, quantity) for quantity in ("position", "force")}
     problems = Problems()
     for known_force in known:
         where = f"known_forces.{known_force.channel}"
         names = (known_force.of, known_force.channel)
-        for (quantity, actual), name, unit in zip(
-            present.items(), names, known_force.units, strict=True
+        for (quantity, units_by_name), name, unit in zip(
+            logged_units.items(), names, known_force.units, strict=True
         ):
-            if name not in actual:
-                remedy = suggestion(name, actual) or f"choose among {listing(actual)}"
+            if name not in units_by_name:
+                remedy = suggestion(name, units_by_name) or f"choose among {listing(units_by_name)}"
                 problems.add(where, f"{quantity}.{name} is not in the log", remedy)
-            elif unit and unit != actual[name]:
-                what = f"the law is in {unit}, but {quantity}.{name} is in {actual[name]}"
+            elif unit and unit != units_by_name[name]:
+                what = f"the law is in {unit}, but {quantity}.{name} is in {units_by_name[name]}"
                 problems.add(where, what, "correct the units of the law or of the channel")
     LogError.raise_if_any(problems)
     values = by_channel(signals, "force")
-    remarks = []
+    notes = []
     for known_force in known:
         position = by_channel(signals, "position")[known_force.of]
         low, high = known_force.law.known()
-        slack = TABLE_END_TOLERANCE * (high - low) if np.isfinite(high - low) else 0.0
-        unit = present["position"][known_force.of]
-        if position.min() < low - slack or position.max() > high + slack:
+        tolerance = TABLE_END_TOLERANCE * (high - low) if np.isfinite(high - low) else 0.0
+        unit = logged_units["position"][known_force.of]
+        if position.min() < low - tolerance or position.max() > high + tolerance:
             what = f"position.{known_force.of} ranges from {position.min():.6g} to {position.max():.6g} {unit}, "
             what += f"but the table only from {low:.6g} to {high:.6g}"
             problems.add(
@@ -142,14 +142,14 @@ def without_known_forces(log: Log, known: Sequence[KnownForce]) -> tuple[Signals
             continue
         force = known_force.law.at(position)
         values[known_force.channel] = values[known_force.channel] - force
-        unit = present["force"][known_force.channel]
-        remarks.append(
+        unit = logged_units["force"][known_force.channel]
+        notes.append(
             f"force.{known_force.channel}: a known function of position.{known_force.of} was subtracted, "
             f"from {force.min():.3g} to {force.max():.3g} {unit}"
         )
     LogError.raise_if_any(problems)
-    new = tuple(
+    new_channels = tuple(
         replace(channel, values=values[channel.channel]) if channel.quantity == "force" else channel
         for channel in signals.channels
     )
-    return replace(signals, channels=new), tuple(remarks)
+    return replace(signals, channels=new_channels), tuple(notes)

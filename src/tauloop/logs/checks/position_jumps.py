@@ -10,13 +10,14 @@ import numpy as np
 from tauloop.common.errors import Problem
 from tauloop.logs.log import Channel, Signals
 
-#: A jump exceeds this multiple of the neighboring steps, and of the 0.99 quantile of all steps.
+#: A jump exceeds this multiple of the neighboring steps, and of the 0.99 quantile of all steps. A
+#: step is the change of the position from one sample to the next.
 JUMP_FACTOR = 10.0
-#: A jump exceeds this number of encoder steps.
+#: A jump exceeds this number of encoder counts. The smallest nonzero step is taken as one count.
 MIN_JUMP_COUNTS = 20.0
 #: A jump of whole revolutions exceeds this multiple of the neighboring steps.
 WRAP_FACTOR = 3.0
-#: Largest deviation of such a jump from whole revolutions, as a multiple of the neighboring steps.
+#: Largest difference of a wrap from whole revolutions, as a multiple of the neighboring steps.
 MAX_WRAP_ERROR = 1.5
 #: Number of neighboring steps on each side of a step.
 NEIGHBORS = 2
@@ -41,7 +42,7 @@ def unwrapped_positions(log: Signals) -> tuple[Signals, tuple[Problem, ...]]:
             values = channel.values + REVOLUTION * np.cumsum(revolutions)
             times = _listed(log.time[1:][wraps])
             what = f"is a wrapped angle: it jumps by a revolution at {times}"
-            remedy = "the revolutions are added; record a continuous angle"
+            remedy = "record a continuous angle; revolutions were added to make this log continuous"
             problems.append(Problem(channel.name, what, remedy))
             channel = replace(channel, values=values)
         channels.append(channel)
@@ -54,7 +55,7 @@ def position_jumps(log: Signals) -> tuple[Problem, ...]:
     """Return a problem for each position that jumps from one sample to the next.
 
     Args:
-        log: the log, with continuous angles and without single bad samples.
+        log: the log, with continuous angles and without spikes.
     """
     problems = []
     for channel in log.channels:
@@ -65,36 +66,34 @@ def position_jumps(log: Signals) -> tuple[Problem, ...]:
             first = int(np.flatnonzero(jumps)[0])
             before, after = channel.values[first], channel.values[first + 1]
             what = (
-                f"jumps from {before:.6g} to {after:.6g} {channel.unit} between two samples, faster "
-                f"than it moves elsewhere; at {_listed(log.time[1:][jumps])}"
+                f"jumps from {before:.6g} to {after:.6g} {channel.unit} between two samples, much "
+                f"faster than elsewhere, at {_listed(log.time[1:][jumps])}: the encoder lost counts, "
+                "or recordings were joined"
             )
-            remedy = (
-                "the encoder lost counts, or recordings were joined: cut the log there, and give the "
-                "parts as several logs"
-            )
+            remedy = "cut the log there, and give the parts as several logs"
             problems.append(Problem(channel.name, what, remedy))
     return tuple(problems)
 
 
 def jump_steps(values: np.ndarray) -> np.ndarray:
     """Return whether each step (N - 1,) of a position (N,) is a jump, far larger than other steps."""
-    sizes, nearby = _steps(values)
+    sizes, neighbors = _steps(values)
     if not sizes.any():
         return np.zeros(len(sizes), dtype=bool)
-    usual = float(np.quantile(sizes, 0.99))
-    smallest = float(sizes[sizes > 0.0].min())
-    is_large = sizes > max(JUMP_FACTOR * usual, MIN_JUMP_COUNTS * smallest)
-    return np.asarray(is_large & (sizes > JUMP_FACTOR * nearby))
+    typical_step = float(np.quantile(sizes, 0.99))
+    encoder_count = float(sizes[sizes > 0.0].min())
+    is_large = sizes > max(JUMP_FACTOR * typical_step, MIN_JUMP_COUNTS * encoder_count)
+    return np.asarray(is_large & (sizes > JUMP_FACTOR * neighbors))
 
 
 def _wraps(channel: Channel) -> np.ndarray:
     """Return whether each step (N - 1,) of a channel is a jump by whole revolutions."""
     if channel.quantity != "position" or channel.unit != "rad" or len(channel.values) < 2:
         return np.zeros(max(len(channel.values) - 1, 0), dtype=bool)
-    sizes, nearby = _steps(channel.values)
+    sizes, neighbors = _steps(channel.values)
     revolutions = np.round(sizes / REVOLUTION)
-    is_whole = np.abs(sizes - REVOLUTION * revolutions) <= MAX_WRAP_ERROR * nearby
-    return np.asarray((revolutions > 0.0) & is_whole & (sizes > WRAP_FACTOR * nearby))
+    is_whole = np.abs(sizes - REVOLUTION * revolutions) <= MAX_WRAP_ERROR * neighbors
+    return np.asarray((revolutions > 0.0) & is_whole & (sizes > WRAP_FACTOR * neighbors))
 
 
 def _steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,8 +101,8 @@ def _steps(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.abs(np.diff(values))
     padded = np.pad(sizes, NEIGHBORS)
     shifts = [k for k in range(2 * NEIGHBORS + 1) if k != NEIGHBORS]
-    nearby = np.max([padded[k : k + len(sizes)] for k in shifts], axis=0)
-    return sizes, nearby
+    neighbors = np.max([padded[k : k + len(sizes)] for k in shifts], axis=0)
+    return sizes, neighbors
 
 
 def _listed(times: Sequence[float] | np.ndarray) -> str:

@@ -21,11 +21,11 @@ MAX_FILLED_GAP = 20
 def missing_samples(time: np.ndarray, *, may_be_late: bool) -> tuple[float, np.ndarray]:
     """Return the median step of stamps (N,), and the number of missing samples per step (N - 1,).
 
-    A step of more than `GAP_PERIODS` is a gap. If stamps may be late, as times of receipt, a long
-    step may be followed by shorter steps that compensate the delay. Then the number of missing
-    samples after t[k] is the minimum over j of (t[k+j] - t[k]) / T - j, with the median step T, for
-    the next `MAX_MESSAGES_AHEAD` messages. If fewer than `MIN_MESSAGES_AHEAD` remain, the messages
-    before the step are used too.
+    A step of more than `GAP_PERIODS` median steps T is a gap. If stamps may be late, as times of
+    receipt are, shorter steps may follow a long step and compensate the delay. Then the number of
+    missing samples after t[k] is the minimum of (t[k+j] - t[k]) / T - j over the next
+    `MAX_MESSAGES_AHEAD` messages j. If fewer than `MIN_MESSAGES_AHEAD` messages remain in the log,
+    the messages before the step are used too.
     """
     steps = np.diff(time)
     positive_steps = steps[steps > 0.0]
@@ -65,7 +65,7 @@ def check_time(
         resample: whether the samples are resampled later, so that stamps may be late, uneven and
             repeated.
         gaps: with `resample`, the permitted gaps.
-        uneven: whether steps may differ and be zero, as in a simulation; then only decreasing
+        uneven: whether steps may differ and be zero, as in a simulation; if so, only decreasing
             stamps are problems.
     """
     steps = np.diff(time)
@@ -78,8 +78,9 @@ def check_time(
     if arrival is not None and len(arrival) == len(time):
         is_clock_jump = gap & (np.diff(arrival) <= GAP_PERIODS * period)
 
-    def note(kind: str, bad: np.ndarray, what: str, remedy: str) -> None:
-        rows = np.flatnonzero(bad)
+    def note(kind: str, is_bad: np.ndarray, what: str, remedy: str) -> None:
+        """Add a problem for each marked step; `what` is a format string."""
+        rows = np.flatnonzero(is_bad)
         for row in rows[:LISTED_PER_KIND]:
             line = table.line(int(row) + 1)
             periods = steps[row] / period if period > 0.0 else np.inf

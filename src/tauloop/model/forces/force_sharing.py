@@ -121,7 +121,7 @@ def sharing_of(
     names = tuple(mechanism.cables)
     if not names:
         raise InputError.of(
-            "preload", "the machine has no cables", "give rods `tension` in the machine file"
+            "preload", "the machine has no cables", "define `tension` for rods in the machine file"
         )
     named: str | float | Mapping[str, str | float] = preload
     if isinstance(preload, str):

@@ -18,20 +18,26 @@ UNIT_SUSPICION = 50.0
 def gaps(extremes: np.ndarray, discriminants: np.ndarray) -> np.ndarray:
     """Return the gaps of loops (N, n), m for rods: > 0 if ends are too far apart, < 0 if too near.
 
+    The equation of a rod of length L is psi = (d^2 - L^2) / 2 = 0 for the distance d of its ends.
+
     Args:
-        extremes: smallest and largest psi over the unknown, and the rod's length (zero for other
-            loops) of each loop (N, 3 n).
+        extremes: for each loop (N, 3 n), the smallest and largest psi over the unknown, and the
+            rod's length (zero for other loops).
         discriminants: discriminants of the loops (N, n); a loop closes if it is not negative.
     """
-    least, greatest, length = extremes[:, 0::3], extremes[:, 1::3], extremes[:, 2::3]
+    smallest = extremes[:, 0::3]
+    largest = extremes[:, 1::3]
+    length = extremes[:, 2::3]
+    is_rod = length > 0
     with np.errstate(all="ignore"):
-        far = np.where(length > 0, np.sqrt(np.maximum(length**2 + 2 * least, 0)) - length, least)
-        near = np.where(
-            length > 0, length - np.sqrt(np.maximum(length**2 + 2 * greatest, 0)), -greatest
-        )
-    gap = np.where(least > 0, far, -near)
-    known = np.isfinite(gap) & np.isfinite(least)
-    return np.where(discriminants >= 0, 0.0, np.where(known, gap, np.nan))
+        smallest_distance = np.sqrt(np.maximum(length**2 + 2 * smallest, 0))
+        largest_distance = np.sqrt(np.maximum(length**2 + 2 * largest, 0))
+        excess = np.where(is_rod, smallest_distance - length, smallest)
+        deficit = np.where(is_rod, length - largest_distance, -largest)
+    gap = np.where(smallest > 0, excess, -deficit)
+    is_defined = np.isfinite(gap) & np.isfinite(smallest)
+    gap = np.where(is_defined, gap, np.nan)
+    return np.where(discriminants >= 0, 0.0, gap)
 
 
 def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: float) -> list[Problem]:
@@ -40,15 +46,15 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
     Args:
         health: diagnostics of the run.
         gap: see `gaps`; NaN where an earlier loop of the chain is already open.
-        what: name of the given motion, for the remedy.
+        what: name of the motion that the caller gave, such as "platform", for the remedy.
         length: characteristic length of the machine, m.
     """
     problems = Problems()
     for form, column in zip(health.closed_forms, gap.T, strict=True):
-        bad = np.flatnonzero(column != 0.0)
-        if not len(bad) or np.isnan(column[bad]).all():
+        failed = np.flatnonzero(column != 0.0)
+        if not len(failed) or np.isnan(column[failed]).all():
             continue
-        worst, where = bad[np.nanargmax(np.abs(column[bad]))], _samples(bad, len(gap))
+        worst, where = failed[np.nanargmax(np.abs(column[failed]))], _samples(failed, len(gap))
         if not form.unknown:
             text = (
                 f"is open by {column[worst]:.3g} characteristic lengths or rad in {where}: this "
@@ -78,12 +84,12 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
             for form, column in zip(health.closed_forms, gap.T, strict=True)
             if column.any()
         )
-        what_for = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
-        problems.add(loops, what_for, f"move the {what} back into the workspace")
+        problem = f"these loops do not close in {_samples(open_anywhere, len(gap))}"
+        problems.add(loops, problem, f"move the {what} back into the workspace")
     for name, residual in health.residuals.items():
-        bad = np.flatnonzero(~(np.abs(residual) < CONVERGED))
-        if len(bad):
-            worst = bad[np.argmax(np.abs(residual[bad]))]
+        failed = np.flatnonzero(~(np.abs(residual) < CONVERGED))
+        if len(failed):
+            worst = failed[np.argmax(np.abs(residual[failed]))]
             amount = length * abs(residual[worst])
             text = (
                 f"misses by {1e3 * amount:.4g} mm"
@@ -92,7 +98,7 @@ def unreached(health: SolveDiagnostics, gap: np.ndarray, what: str, length: floa
             )
             problems.add(
                 name,
-                f"the loop does not close: {text} in {_samples(bad, len(residual))}",
+                f"the loop does not close: {text} in {_samples(failed, len(residual))}",
                 f"choose a {what} within reach, or give a closer initial guess (`start`)",
             )
     return problems
@@ -143,6 +149,7 @@ def overflowed(bad: np.ndarray, n: int, what: str) -> Problem:
 
 
 def _samples(bad: np.ndarray, n: int) -> str:
+    """Return the indices of some of n samples as text."""
     if n == 1:
         return "this pose"
     listed = ", ".join(str(i) for i in bad[:MAX_LISTED])

@@ -1,16 +1,20 @@
 """Poses from redundant encoders by least squares, and detection of wrong readings.
 
 Encoders measure positions p_m with standard deviations sigma, and the model predicts positions
-p(q). From a state q with closed loops, a Gauss-Newton step of the displacements delta of the given
-coordinates is
+p(q). The leading actuators are a minimal set whose motion determines that of all coordinates. From
+a state q with closed loops, a Gauss-Newton step of their displacements delta is
 
     delta = (H^T P H)^-1 H^T P (p_m - p(q)),    H = dp/dv G,    P = diag(1 / sigma^2).
 
-dp/dv are the derivatives with respect to displacements of all coordinates. G are the velocities of
-all coordinates per unit of the given velocities. The residual is r = p_m - p(q). A wrong reading
-has a large r_i / (sigma_i sqrt(Q_ii)) with Q = 1 - H (H^T P H)^-1 H^T P. An error r_i / Q_ii of
-only this reading would explain the residual. With only one redundant reading, these values are
-equal for all readings, so the wrong reading cannot be identified.
+dp/dv are the derivatives of the readings with respect to displacements of all coordinates. G are
+the velocities of all coordinates per unit velocity of the leading actuators. A wrong reading has a
+large standardized residual r_i / (sigma_i sqrt(Q_ii)) with the residual r and its projector Q:
+
+    r = p_m - p(q),    Q = 1 - H (H^T P H)^-1 H^T P.
+
+An error r_i / Q_ii of only this reading would explain the residual. With only one redundant
+reading, the standardized residuals of all readings are equal, so the wrong reading cannot be
+identified.
 
 Source: Baarda 1968, A testing procedure for use in geodetic networks (the standardized residual).
 """
@@ -42,33 +46,34 @@ DEFAULT_DEVIATION = 1e-5
 #: Largest standardized residual of a reading that counts as consistent with the others.
 MAX_STANDARDIZED_RESIDUAL = 4.0
 #: Maximum number of Gauss-Newton steps.
-MAX_ENCODER_STEPS = 8
-#: Size of a step at convergence, rad or characteristic lengths.
-ENCODER_STEP_TOLERANCE = 1e-12
+MAX_GAUSS_NEWTON_STEPS = 8
+#: Size of a Gauss-Newton step at convergence, rad or characteristic lengths.
+GAUSS_NEWTON_TOLERANCE = 1e-12
 #: An error of an encoder cannot be detected if its redundancy number Q_ii is below this.
 MIN_REDUNDANCY = 1e-6
 #: Readings whose standardized residuals exceed this fraction of the largest cannot be
 #: distinguished.
 INDISTINGUISHABLE_RATIO = 0.99
-#: Number of steps along the straight line of readings on which poses are followed.
-WAYPOINTS = 12
-#: Readings determine the leading actuators if all singular values of their map exceed this fraction
-#: of the largest.
+#: Number of continuation steps on the straight line from the readings at the start to the given
+#: ones.
+CONTINUATION_STEPS = 12
+#: Readings determine the positions of the leading actuators if all singular values of the map from
+#: these positions to the readings exceed this fraction of the largest.
 ENCODER_RANK_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingFit:
-    """States that fit readings best.
+    """Least-squares fits of states to N sets of n_e readings.
 
     Attributes:
-        position: positions of the given motion (N, m).
+        position: positions of leading actuators and passive coordinates (N, m).
         q: coordinates (N, n_q).
         residual: reading minus model (N, n_e), m or rad.
         standardized: ratio of the residual to its standard deviation (N, n_e); zero without
             redundancy.
-        alone: estimated error of each reading (N, n_e), m or rad, under the assumption that all
-            other readings are correct; zero without redundancy.
+        single_error: estimated error of each reading (N, n_e), m or rad, under the assumption that
+            all other readings are correct; zero without redundancy.
         projector: Q (N, n_e, n_e), residuals per error of each reading.
     """
 
@@ -76,13 +81,13 @@ class ReadingFit:
     q: np.ndarray
     residual: np.ndarray
     standardized: np.ndarray
-    alone: np.ndarray
+    single_error: np.ndarray
     projector: np.ndarray
 
 
 def least_squares(
-    entry: Motion,
-    sensing: np.ndarray,
+    motion: Motion,
+    reading_jacobian: np.ndarray,
     model_readings: Callable[[np.ndarray], np.ndarray],
     readings: np.ndarray,
     deviations: np.ndarray,
@@ -90,27 +95,30 @@ def least_squares(
     q: np.ndarray,
     *,
     moving: int,
-    steps: int = MAX_ENCODER_STEPS,
+    steps: int = MAX_GAUSS_NEWTON_STEPS,
 ) -> ReadingFit:
     """Return the states near a start that fit readings best.
 
     Args:
-        entry: functions of the actuators' motion.
-        sensing: rates of the readings per unit of all velocities (n_e, n_v).
-        model_readings: function that returns readings at coordinates (N, n_q).
-        readings: readings (N, n_e), m or rad.
+        motion: functions of the actuators' motion.
+        reading_jacobian: derivatives dp/dv of the readings with respect to displacements of all
+            coordinates (n_e, n_v).
+        model_readings: function that returns the model's readings p(q) at coordinates (N, n_q).
+        readings: measured readings (N, n_e), m or rad.
         deviations: standard deviations of the readings (n_e,), m or rad.
-        position, q: start values of the given motion (N, m), and coordinates (N, n_q) near them.
-        moving: number of columns of the given motion to adjust; the columns after these are fixed.
+        position, q: start positions of leading actuators and passive coordinates (N, m), and
+            coordinates (N, n_q) near this pose.
+        moving: number of leading columns of `position` to adjust; the columns after these are
+            fixed.
         steps: maximum number of Gauss-Newton steps.
 
     Raises:
         PoseError: out of reach or singular.
     """
-    n = entry.ports.velocity.size
-    length = entry.runner.assembly.loops.length
+    n = motion.ports.velocity.size
+    length = motion.runner.assembly.loops.length
     scale = np.array(
-        [length if unit == "m/s" else 1.0 for unit in entry.ports.velocity.units[:moving]]
+        [length if unit == "m/s" else 1.0 for unit in motion.ports.velocity.units[:moving]]
     )
     step = 0
     while True:
@@ -118,21 +126,22 @@ def least_squares(
             "position": position,
             "velocity": np.zeros((len(position), n)),
         }
-        outputs, _, _ = entry.runner.run(EMBEDDING, arguments, start=q)
+        outputs, _, _ = motion.runner.run(EMBEDDING, arguments, start=q)
         q = outputs["q"]
         G = outputs["G"].reshape(len(q), n, -1).transpose(0, 2, 1)
-        residual, H = readings - model_readings(q), sensing @ G[:, :, :moving]
+        residual = readings - model_readings(q)
+        H = reading_jacobian @ G[:, :, :moving]
         weighted = H / deviations[:, None] ** 2
         normal = weighted.transpose(0, 2, 1) @ H
         correction = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ residual[:, :, None])[
             :, :, 0
         ]
         step += 1
-        if (np.abs(correction) / scale).max(initial=0.0) < ENCODER_STEP_TOLERANCE or step == steps:
+        if (np.abs(correction) / scale).max(initial=0.0) < GAUSS_NEWTON_TOLERANCE or step == steps:
             break
         position = np.concatenate([position[:, :moving] + correction, position[:, moving:]], axis=1)
-    spread = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
-    projector = np.eye(len(deviations)) - spread / deviations**2
+    fitted_covariance = H @ np.linalg.solve(normal, H.transpose(0, 2, 1))
+    projector = np.eye(len(deviations)) - fitted_covariance / deviations**2
     redundancy = np.einsum("kii->ki", projector)
     is_redundant = redundancy > MIN_REDUNDANCY
     divisor = np.maximum(redundancy, MIN_REDUNDANCY)
@@ -141,7 +150,7 @@ def least_squares(
         q=q,
         residual=residual,
         standardized=np.where(is_redundant, residual / (deviations * np.sqrt(divisor)), 0.0),
-        alone=np.where(is_redundant, residual / divisor, 0.0),
+        single_error=np.where(is_redundant, residual / divisor, 0.0),
         projector=projector,
     )
 
@@ -171,20 +180,21 @@ class ActuatorFit:
 
     @property
     def largest(self) -> float:
-        """The largest standardized residual."""
+        """The largest absolute standardized residual."""
         return float(np.abs(self.standardized).max(initial=0.0))
 
     @property
     def disagreement(self) -> str:
         """The positions that disagree most with the others, and their errors, as text."""
-        standardized, alone = np.atleast_2d(self.standardized), np.atleast_2d(self.alone)
-        sample = int(np.abs(standardized).max(axis=1).argmax())
-        size = np.abs(standardized[sample])
+        magnitudes = np.abs(np.atleast_2d(self.standardized))
+        errors = np.atleast_2d(self.alone)
+        sample = int(magnitudes.max(axis=1).argmax())
+        is_suspect = magnitudes[sample] >= INDISTINGUISHABLE_RATIO * magnitudes[sample].max()
         amounts = [
-            f"{self.names[i]} (by {alone[sample, i]:.3g} {self.units[i]})"
-            for i in np.flatnonzero(size >= INDISTINGUISHABLE_RATIO * size.max())
+            f"{self.names[i]} (by {errors[sample, i]:.3g} {self.units[i]})"
+            for i in np.flatnonzero(is_suspect)
         ]
-        where = f" in sample {sample}" if len(standardized) > 1 else ""
+        where = f" in sample {sample}" if len(magnitudes) > 1 else ""
         if len(amounts) == 1:
             return f"{amounts[0]} disagrees with the other actuators{where}"
         return (
@@ -211,8 +221,8 @@ def encoder_deviations(
 
     Args:
         assembly: the machine.
-        noise: one number in SI units for all, or numbers or texts with units by name; the default
-            is `DEFAULT_DEVIATION`.
+        noise: a number in SI units or a string with a unit, for all actuators or by name; the
+            default is `DEFAULT_DEVIATION`.
 
     Raises:
         InputError: a name is not the name of an actuator, a unit is wrong, or a number is not
@@ -249,20 +259,20 @@ def encoder_deviations(
 
 
 def fit_actuators(
-    entry: Motion,
+    motion: Motion,
     position: object,
     start: object | None = None,
     *,
     deviations: np.ndarray | None = None,
     used: Sequence[int] | None = None,
 ) -> ActuatorFit:
-    """Return the pose that fits all actuator positions best, followed from an assembled pose.
+    """Return the pose that fits all actuator positions best, by continuation from another pose.
 
     Args:
-        entry: functions of the actuators' motion.
+        motion: functions of the actuators' motion.
         position: positions of all actuators and passive degrees of freedom (N, n) or (n,), m or
             rad.
-        start: assembled coordinates (n_q,); the default is the reference pose.
+        start: coordinates (n_q,) of the assembled pose; the default is the reference pose.
         deviations: standard deviations of all actuators' positions (n_u,); see
             `encoder_deviations`.
         used: indices of the actuators to use; the default is all.
@@ -271,11 +281,11 @@ def fit_actuators(
         InputError: wrong names, shapes or values; or actuators that do not determine the pose.
         PoseError: out of reach or singular.
     """
-    assembly = entry.assembly
+    assembly = motion.assembly
     actuators = motor_port(assembly, "position", "rad", "m")
     count = len(assembly.leading)
     arrays, single = checked(
-        {"position": all_positions(assembly, entry.ports.position)}, {"position": position}
+        {"position": all_positions(assembly, motion.ports.position)}, {"position": position}
     )
     target, passive = np.split(arrays["position"], [actuators.size], axis=1)
     chosen = list(range(actuators.size) if used is None else used)
@@ -288,41 +298,45 @@ def fit_actuators(
         positions = q[:, coordinates] @ A[np.ix_(chosen, driven)].T
         return np.asarray(positions + assembly.loops.actuator_offsets[chosen])
 
-    origin = assembly.q if start is None else entry.runner.pose(start)
+    origin = assembly.q if start is None else motion.runner.pose(start)
     q = np.broadcast_to(origin, (len(target), len(origin))).copy()
-    given_position = np.array(entry.ports.at(q))
+    fitted_position = np.array(motion.ports.at(q))
     first_readings = readings(q)
-    first_passive = given_position[:, count:]
+    first_passive = fitted_position[:, count:]
 
     def fit_at(fraction: float, steps: int) -> ReadingFit:
-        free = first_passive + fraction * (passive - first_passive)
+        """Return the fit at a fraction of the line from the start to the given readings."""
+        passive_waypoint = first_passive + fraction * (passive - first_passive)
         waypoint = first_readings + fraction * (target[:, chosen] - first_readings)
-        position = np.concatenate([given_position[:, :count], free], axis=1)
+        position = np.concatenate([fitted_position[:, :count], passive_waypoint], axis=1)
         return least_squares(
-            entry, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps
+            motion, A[chosen], readings, waypoint, sigma, position, q, moving=count, steps=steps
         )
 
-    for fraction in np.linspace(0.0, 1.0, WAYPOINTS + 1)[1:-1]:
+    def unbatched(array: np.ndarray) -> np.ndarray:
+        """Return the only sample of an array if the given positions have no sample axis."""
+        return np.asarray(array[0] if single else array)
+
+    for fraction in np.linspace(0.0, 1.0, CONTINUATION_STEPS + 1)[1:-1]:
         waypoint_fit = fit_at(float(fraction), 2)
-        given_position, q = waypoint_fit.position, waypoint_fit.q
-    result = fit_at(1.0, MAX_ENCODER_STEPS)
-    state = entry.kinematics(result.position, start=result.q)
-    pick = (lambda array: array[0]) if single else (lambda array: array)
+        fitted_position, q = waypoint_fit.position, waypoint_fit.q
+    result = fit_at(1.0, MAX_GAUSS_NEWTON_STEPS)
+    state = motion.kinematics(result.position, start=result.q)
     return ActuatorFit(
         names=tuple(actuators.columns[i] for i in chosen),
         units=tuple(actuators.units[i] for i in chosen),
         state=state.single() if single else state,
-        position=pick(result.position),
-        residual=pick(result.residual),
-        standardized=pick(result.standardized),
-        alone=pick(result.alone),
+        position=unbatched(result.position),
+        residual=unbatched(result.residual),
+        standardized=unbatched(result.standardized),
+        alone=unbatched(result.single_error),
     )
 
 
-def determines_pose(entry: Motion, used: Sequence[int]) -> bool:
+def determines_pose(motion: Motion, used: Sequence[int]) -> bool:
     """Return whether the actuators with these indices determine the reference pose."""
-    assembly = entry.assembly
-    G = entry.embedding(entry.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
+    assembly = motion.assembly
+    G = motion.embedding(motion.ports.at(assembly.q), start=assembly.q)[:, : len(assembly.leading)]
     rows = assembly.loops.transmission[list(used)] @ G
     sigma = np.linalg.svd(
         rows / np.abs(rows).max(axis=1, initial=1e-300, keepdims=True), compute_uv=False

@@ -142,9 +142,9 @@ def _continued(runner: Runner, state: State, start: object | None) -> State:
 def _tracked(
     runner: Runner, target: np.ndarray, start: object | None, in_lanes: bool
 ) -> tuple[np.ndarray, SolveDiagnostics] | None:
-    """Return coordinates along a motion and the diagnostics.
+    """Return coordinates along a motion, and the diagnostics.
 
-    None if there is no machine code, or if the ends of segments do not match.
+    Returns None if there is no machine code, or if the ends of segments do not match.
     """
     tracker = runner.tracker(len(target), in_lanes) if len(target) else None
     if tracker is None:

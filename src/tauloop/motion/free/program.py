@@ -486,7 +486,9 @@ class FreeProgram:
             return self.solved(replace(guess, multipliers=()), ends, longest, margin, taken)
         if not stats["success"]:
             what = f"no motion within all limits was found: {stats['return_status']}"
-            raise PoseError.of("motion", what, "allow wider limits, other ends or fewer obstacles")
+            raise PoseError.of(
+                "motion", what, "allow wider limits, other start and end poses, or fewer obstacles"
+            )
         multipliers = np.asarray(solution["lam_x"]).ravel(), np.asarray(solution["lam_g"]).ravel()
         return self._motion(
             np.asarray(solution["x"]).ravel(), ends, multipliers, int(stats["iter_count"])

@@ -9,16 +9,16 @@ from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 
 #: Number of samples per block of a batch kernel, which fill two to four vector registers.
 LANES = 16
-#: The same number with AVX-512, for kernels in one piece. AVX-512 has twice as many registers, each
-#: twice as wide, and in smaller blocks values stay in registers.
+#: Number of samples per block with AVX-512, for kernels in one piece. AVX-512 has twice as many
+#: registers, each twice as wide, and in smaller blocks values stay in registers.
 LANES_OF_WIDE_REGISTERS = 8
 #: Number of values per sample (of ports and stored values) above which a kernel has smaller blocks
 #: on every processor. Blocks of 16 samples would then exceed the first-level cache (TX40 with
 #: Jacobians: 163 instead of 211 ns, with the registers of AVX2 242 instead of 291 ns).
 NUMBERS_IN_CACHE = 380
-#: Number of samples per block of such a kernel.
+#: Number of samples per block of a kernel with more values than `NUMBERS_IN_CACHE`.
 FEW_LANES = 8
-#: Number of samples from which threads make a batch faster.
+#: Minimum number of samples of a batch that several threads compute.
 SAMPLES_FOR_THREADS = 2048
 #: Maximum number of columns of a port that are copied by one line each; more columns are copied in
 #: a loop.
@@ -28,8 +28,8 @@ MOST_LINES = 24
 TRANSPOSED_BACK_FROM = 4
 #: Numbers of columns for which compilers would transpose rows into lanes value by value.
 TRANSPOSED_IN_PAIRS = (5, 6, 7)
-#: C text of the check that a lane is within reach, regular and near its start. It has no branches,
-#: so that it compiles to vector instructions.
+#: C text of the check that a lane is within reach, regular and near its start. The text has no
+#: branches, so that it compiles to vector instructions.
 _IS_SOUND = (
     f"(lanes_health[0][l] >= 0.0) & (lanes_health[1][l] > {SMALLEST_PIVOT!r})"
     f" & (fabs(lanes_health[2][l]) < {CONVERGED!r}) & (lanes_health[3][l] <= {float(FEW_STEPS)!r})"

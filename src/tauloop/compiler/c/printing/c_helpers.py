@@ -14,21 +14,22 @@ from tauloop.equations.assembly.nearest import (
     VIOLATION_TOLERANCE,
 )
 
-#: Pieces that other pieces need, with these other pieces.
-_NEEDED = {
+#: Pieces that other pieces call, each with the pieces that call it.
+_CALLERS = {
     "tl_reduced": ("tl_sin", "tl_cos"),
     "TL_SHUFFLE": ("tl_turn", "tl_back", "tl_squares"),
     "tl_wholef": ("tl_floorf", "tl_sinf", "tl_cosf", "tl_expf"),
     "tl_reducedf": ("tl_sinf", "tl_cosf"),
 }
-_SIZES = (
+#: C text of the constants of `tl_nearest`, in double precision.
+_CONSTANTS = (
     f"#define TL_MOST_CHANGES {MAX_CHANGES}\n"
     f"#define TL_MISSED {VIOLATION_TOLERANCE!r}\n"
     f"#define TL_DEPENDENT {DEPENDENCE_TOLERANCE!r}\n"
 )
-#: In single precision, conditions of cables are satisfied to a millionth of the largest right-hand
-#: side.
-_SINGLE_SIZES = (
+#: The same constants in single precision, in which conditions of cables are satisfied to a
+#: millionth of the largest right-hand side.
+_SINGLE_CONSTANTS = (
     f"#define TL_MOST_CHANGES {MAX_CHANGES}\n#define TL_MISSED 1e-6f\n#define TL_DEPENDENT 1e-5f\n"
 )
 
@@ -49,16 +50,16 @@ def pieces() -> dict[str, str]:
     texts = _pieces("helpers.c") | _pieces("single.c")
     nearest = texts["tl_nearest"]
     return texts | {
-        "tl_nearest": _SIZES + nearest,
-        "tl_nearestf": _SINGLE_SIZES + in_single(nearest),
+        "tl_nearest": _CONSTANTS + nearest,
+        "tl_nearestf": _SINGLE_CONSTANTS + in_single(nearest),
     }
 
 
 def _pieces(file: str) -> dict[str, str]:
     """Return the pieces of a C file by name."""
-    mark = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
+    header = r"^/\* piece: (\w+) \*/\n(?:/\*.*?\*/\n)*"
     _, *parts = re.split(
-        mark, c_file("tauloop.compiler.c.printing", file), flags=re.MULTILINE | re.DOTALL
+        header, c_file("tauloop.compiler.c.printing", file), flags=re.MULTILINE | re.DOTALL
     )
     return {name: f"{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -75,5 +76,5 @@ def used_helpers(body: str) -> list[str]:
     called = {name for name in pieces() if f"{name}(" in body} | (
         {"TL_APART"} if "TL_APART" in body else set()
     )
-    called |= {name for name, users in _NEEDED.items() if called & set(users)}
+    called |= {name for name, callers in _CALLERS.items() if called & set(callers)}
     return [text for name, text in pieces().items() if name in called]

@@ -47,7 +47,7 @@ _CHECKS = ("discriminants", "pivots")
 START = "start"
 #: Number of functions whose checks are cached, because a function is printed for single samples and
 #: for lanes.
-_KEPT_FUNCTIONS = 4
+_CACHED_FUNCTIONS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,8 @@ class CheckedValues:
 
     Attributes:
         inputs: checked elements of inputs, in order.
-        outputs: checked elements of outputs, in order; other checked values imply the rest.
+        outputs: checked elements of outputs, in order; the other elements are not finite only if a
+            checked value is not finite.
         pivot_factors: for each array of pivots, the reciprocal typical size of each compared pivot,
             by index.
         implied: arrays of discriminants and pivots that need no check for NaN, because a checked
@@ -69,7 +70,7 @@ class CheckedValues:
     implied: frozenset[str]
 
 
-@functools.lru_cache(maxsize=_KEPT_FUNCTIONS)
+@functools.lru_cache(maxsize=_CACHED_FUNCTIONS)
 def checked_values(
     program: Program, inputs: tuple[CPort, ...], outputs: tuple[CPort, ...], most: int
 ) -> CheckedValues:
@@ -86,20 +87,29 @@ def checked_values(
         name: _smallest_factors(program, codes, name, records)
         for name, records in _eliminations(program)
     }
-    is_whole = all(port.size <= most for port in outputs)
-    implied = _implied(program, codes, outputs) if is_whole else frozenset()
+    all_outputs_checked = all(port.size <= most for port in outputs)
+    implied: frozenset[Element] = frozenset()
+    implied_checks: frozenset[str] = frozenset()
+    if all_outputs_checked:
+        implied = _implied(program, codes, outputs)
+        implied_checks = _implied_checks(program, codes, outputs)
     read = _read(program, codes)
-    elements = [(port.name, i) for port in inputs for i in range(port.size)]
-    needed = (
-        x for x in elements if x not in implied and (x in read or x[0] != START or not is_whole)
-    )
-    small = [(port.name, i) for port in outputs if port.size <= most for i in range(port.size)]
-    followed = _followed(program, codes, set(small))
+    checked_inputs = []
+    for port in inputs:
+        for element in ((port.name, i) for i in range(port.size)):
+            # Starts of Newton's method that no step reads need no check.
+            may_matter = element in read or port.name != START or not all_outputs_checked
+            if may_matter and element not in implied:
+                checked_inputs.append(element)
+    small_outputs = [
+        (port.name, i) for port in outputs if port.size <= most for i in range(port.size)
+    ]
+    redundant = _redundant(program, codes, set(small_outputs))
     return CheckedValues(
-        inputs=tuple(needed),
-        outputs=tuple(x for x in small if x not in followed),
+        inputs=tuple(checked_inputs),
+        outputs=tuple(element for element in small_outputs if element not in redundant),
         pivot_factors=MappingProxyType(factors),
-        implied=_implied_checks(program, codes, outputs) if is_whole else frozenset(),
+        implied=implied_checks,
     )
 
 
@@ -108,9 +118,9 @@ def _codes(program: Program, outputs: Set[str]) -> list[tuple[Instruction, ...]]
 
     Steps of other kinds have no instructions.
     """
-    later = [name for step in program.steps for name in step.inputs]
-    later += [step.start for step in program.steps if isinstance(step, Newton)]
-    wanted = {*outputs, "discriminants", "pivots", *later}
+    inputs_of_steps = [name for step in program.steps for name in step.inputs]
+    inputs_of_steps += [step.start for step in program.steps if isinstance(step, Newton)]
+    wanted = {*outputs, "discriminants", "pivots", *inputs_of_steps}
     codes: list[tuple[Instruction, ...]] = []
     for step in program.steps:
         if isinstance(step, Evaluate):
@@ -135,23 +145,26 @@ def _eliminations(program: Program) -> Iterator[tuple[str, Sequence[Pivot]]]:
 def _smallest_factors(
     program: Program, codes: Sequence[Sequence[Instruction]], name: str, records: Sequence[Pivot]
 ) -> dict[int, float]:
-    """Return the reciprocal typical size of each pivot by index, once for equal expressions."""
+    """Return the reciprocal typical size of each distinct pivot, by the index of its first record.
+
+    Of pivots with the same expression, the smallest reciprocal is returned.
+    """
     expressions: dict[int, int] = {}
     for step, code in zip(program.steps, codes, strict=True):
         if isinstance(step, Evaluate) and name in step.outputs:
             port = step.outputs.index(name)
-            written = (
-                x
-                for x in code
-                if x.operation == ca.OP_OUTPUT and x.port is not None and x.port[0] == port
-            )
-            expressions = {x.port[1]: x.operands[0] for x in written if x.port is not None}
+            expressions = {}
+            for instruction in code:
+                target = instruction.port
+                is_output = instruction.operation == ca.OP_OUTPUT
+                if is_output and target is not None and target[0] == port:
+                    expressions[target[1]] = instruction.operands[0]
     smallest: dict[int, tuple[int, float]] = {}
     for i, record in enumerate(records):
         factor = 1.0 / max(record.typical, 1e-300)
-        expression = expressions.get(i, -1 - i)
-        first, least = smallest.get(expression, (i, factor))
-        smallest[expression] = first, min(least, factor)
+        expression = expressions.get(i, -1 - i)  # without code, each pivot has its own expression
+        first, smallest_factor = smallest.get(expression, (i, factor))
+        smallest[expression] = first, min(smallest_factor, factor)
     return dict(smallest.values())
 
 
@@ -207,51 +220,53 @@ def _wrapped(program: Program, codes: Sequence[Sequence[Instruction]]) -> Iterat
         yield from _read_elements(step, code, sources)
 
 
-def _followed(
+def _redundant(
     program: Program, codes: Sequence[Sequence[Instruction]], checked: Set[Element]
 ) -> set[Element]:
     """Return checked elements that, if not finite, make another checked element not finite.
 
     For example, back substitution computes each unknown from those before it.
     """
-    followed: set[Element] = set()
+    redundant: set[Element] = set()
     for step, code in zip(program.steps, codes, strict=True):
         if not isinstance(step, Evaluate):
             continue
         propagating = _propagating(step, code, checked, _PROPAGATE_NOT_FINITE)
-        used: set[int] = set()
+        sources: set[int] = set()
         for instruction in code:
             if instruction.number in propagating and instruction.operation in _PROPAGATE_NOT_FINITE:
-                used |= set(instruction.operands)
+                sources |= set(instruction.operands)
             elif instruction.number in propagating and instruction.operation == ca.OP_DIV:
-                used.add(instruction.operands[0])
+                sources.add(instruction.operands[0])
         for instruction in code:
             if instruction.operation == ca.OP_OUTPUT and instruction.port is not None:
                 element = step.outputs[instruction.port[0]], instruction.port[1]
-                if element in checked and instruction.operands[0] in used:
-                    followed.add(element)
-    return followed
+                if element in checked and instruction.operands[0] in sources:
+                    redundant.add(element)
+    return redundant
 
 
 def _implied_checks(
     program: Program, codes: Sequence[Sequence[Instruction]], outputs: Sequence[CPort]
 ) -> frozenset[str]:
     """Return the arrays of checks that contain NaN only if a checked output does."""
-    later: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
+    implied_elements: set[Element] = {(port.name, i) for port in outputs for i in range(port.size)}
     implied: set[str] = set()
     for step, code in zip(reversed(program.steps), reversed(codes), strict=True):
         if isinstance(step, Newton):
-            later |= {(step.residual_values, i) for i in range(step.size)}
+            implied_elements |= {(step.residual_values, i) for i in range(step.size)}
         if not isinstance(step, Evaluate | Newton):
             continue
-        propagating = _propagating(step, code, later, _PROPAGATE_NAN)
+        propagating = _propagating(step, code, implied_elements, _PROPAGATE_NAN)
         _, results = _ports(step)
         for name in set(_CHECKS) & set(results):
             if all(origin in propagating for origin in _origins(code, results.index(name))):
                 implied.add(name)
-        later |= set(_read_elements(step, code, propagating))
+        implied_elements |= set(_read_elements(step, code, propagating))
         if isinstance(step, Newton):
-            later |= {(step.start, i) for i in range(step.size) if (step.solution, i) in later}
+            implied_elements |= {
+                (step.start, i) for i in range(step.size) if (step.solution, i) in implied_elements
+            }
     return frozenset(implied)
 
 

@@ -22,8 +22,8 @@ class Dependences:
         code: the instructions.
         is_computed: whether an instruction computes a value from other values, or stores an output.
         readings: arguments and constants that an instruction reads.
-        operands: values that an instruction needs, without arguments and constants.
-        users: instructions that need a value.
+        operands: instructions whose values an instruction uses, without arguments and constants.
+        users: instructions that use the value of an instruction.
     """
 
     code: tuple[Instruction, ...]
@@ -34,18 +34,18 @@ class Dependences:
 
     @classmethod
     def of(cls, code: Sequence[Instruction]) -> Dependences:
-        """Return the graph of some code, with every value before its use."""
-        place: dict[int, int] = {}
+        """Return the dependences of code in which every value is computed before its first use."""
+        index_of_value: dict[int, int] = {}
         is_computed: list[bool] = []
         readings: list[list[int]] = []
         operands: list[list[int]] = []
         users: list[list[int]] = [[] for _ in code]
-        for i, (number, operation, needed, _, _) in enumerate(code):
+        for i, (number, operation, numbers, _, _) in enumerate(code):
             is_computed.append(operation not in READING)
             read: list[int] = []
             values: list[int] = []
-            for k in needed if len(needed) < 2 else dict.fromkeys(needed):
-                j = place[k]
+            for k in numbers if len(numbers) < 2 else dict.fromkeys(numbers):
+                j = index_of_value[k]
                 if is_computed[j]:
                     values.append(j)
                     users[j].append(i)
@@ -54,14 +54,14 @@ class Dependences:
             readings.append(read)
             operands.append(values)
             if operation != ca.OP_OUTPUT:
-                place[number] = i
+                index_of_value[number] = i
         return cls(tuple(code), is_computed, readings, operands, users)
 
     def with_readings(self, order: Iterable[int]) -> tuple[Instruction, ...]:
-        """Return instructions in an order, each reading before the first instruction that needs it."""
-        listed: dict[int, None] = {}
+        """Return instructions in an order, with each reading before its first use."""
+        indices: dict[int, None] = {}
         for i in order:
             for j in self.readings[i]:
-                listed[j] = None
-            listed[i] = None
-        return tuple([self.code[i] for i in listed])
+                indices[j] = None
+            indices[i] = None
+        return tuple([self.code[i] for i in indices])

@@ -1,7 +1,8 @@
 """Straight-line code as readable formulas in plain text, LaTeX, or Python.
 
-A value that is used once is written where it is used. A value that is used several times, or is
-long, gets a name. Conditions are Iverson brackets: [a < b] is 1 if a < b, otherwise 0.
+A value that is used once is written where it is used. A value that is used several times, or whose
+formula is long, is assigned to a name. Conditions are Iverson brackets: [a < b] is 1 if a < b,
+otherwise 0.
 """
 
 from __future__ import annotations
@@ -14,22 +15,29 @@ import casadi as ca
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.printing.straight import instructions
 
-#: Precedence of formulas; an operand of lower precedence than required is written in parentheses.
+#: Precedences of formulas, lowest first; an operand of lower precedence than required is written in
+#: parentheses.
 SUM, PRODUCT, POWER, ATOM = range(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Formula:
-    """A formula, its precedence, and the formula whose negative it is, if any."""
+    """A formula as text.
+
+    Attributes:
+        text: characters of the formula, in one notation.
+        precedence: `SUM`, `PRODUCT`, `POWER` or `ATOM`.
+        negated: the formula x if this formula is -x; None otherwise.
+    """
 
     text: str
-    level: int = ATOM
-    minus: Formula | None = None
+    precedence: int = ATOM
+    negated: Formula | None = None
 
 
 #: For each operation: pattern, precedence, and required precedence of its operands.
 Patterns = Mapping[int, tuple[str, int, tuple[int, ...]]]
-_PLAIN: Patterns = {
+_ARITHMETIC: Patterns = {
     ca.OP_ADD: ("%s + %s", SUM, (SUM, PRODUCT)),
     ca.OP_SUB: ("%s - %s", SUM, (SUM, PRODUCT)),
     ca.OP_MUL: ("%s * %s", PRODUCT, (PRODUCT, POWER)),
@@ -53,13 +61,14 @@ _CALLED = {
 }
 
 
-def _calls(pattern: str, words: Mapping[int, str]) -> dict[int, tuple[str, int, tuple[int, ...]]]:
-    two = (ca.OP_ATAN2, ca.OP_FMIN, ca.OP_FMAX)
-    counts = {op: 2 if op in two else 1 for op in words}
-    return {
-        op: (pattern % (word, ", ".join(["%s"] * counts[op])), ATOM, (SUM,) * counts[op])
-        for op, word in words.items()
-    }
+def _calls(pattern: str, names: Mapping[int, str]) -> dict[int, tuple[str, int, tuple[int, ...]]]:
+    """Return the patterns of calls of functions with these names."""
+    calls = {}
+    for op, name in names.items():
+        count = 2 if op in (ca.OP_ATAN2, ca.OP_FMIN, ca.OP_FMAX) else 1
+        arguments = ", ".join(["%s"] * count)
+        calls[op] = (pattern % (name, arguments), ATOM, (SUM,) * count)
+    return calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +80,7 @@ class Notation:
         patterns: patterns of the operations.
         parentheses: pattern for operands of too low precedence.
         new_name: pattern of the names of intermediate values, with a number.
-        longest: number of characters from which a formula gets a name.
+        longest: maximum number of characters of a formula that is not assigned to a name.
     """
 
     name: str
@@ -87,44 +96,45 @@ class Notation:
         text = repr(float(value)) if self.name == "python" else f"{value:.10g}"
         if self.name == "latex" and "e" in text:
             digits, _, power = text.partition("e")
-            return Formula(text=rf"{digits} \cdot 10^{{{int(power)}}}", level=PRODUCT)
+            return Formula(text=rf"{digits} \cdot 10^{{{int(power)}}}", precedence=PRODUCT)
         return Formula(text=text)
 
     def _negative(self, formula: Formula) -> Formula:
-        text = formula.text if formula.level >= PRODUCT else self.parentheses % formula.text
-        return Formula(text=f"-{text}", level=SUM, minus=formula)
+        """Return the negative of a formula."""
+        needs_parentheses = formula.precedence < PRODUCT
+        text = self.parentheses % formula.text if needs_parentheses else formula.text
+        return Formula(text=f"-{text}", precedence=SUM, negated=formula)
 
     def applied(self, operation: int, operands: Sequence[Formula]) -> Formula:
-        """Return the formula of an operation.
+        """Return the formula of an operation; the signs of negative operands are simplified.
 
         Raises:
             ValueError: the operation is unknown.
         """
         first, last = operands[0], operands[-1]
         if operation == ca.OP_NEG:
-            return first.minus or self._negative(first)
-        if operation in (ca.OP_ADD, ca.OP_SUB) and last.minus:
-            return self.applied(
-                ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD, [first, last.minus]
-            )
-        if operation in (ca.OP_MUL, ca.OP_DIV) and (first.minus or last.minus):
-            magnitude = self.applied(operation, [first.minus or first, last.minus or last])
-            return magnitude if first.minus and last.minus else self._negative(magnitude)
+            return first.negated or self._negative(first)
+        if operation in (ca.OP_ADD, ca.OP_SUB) and last.negated:
+            opposite = ca.OP_SUB if operation == ca.OP_ADD else ca.OP_ADD
+            return self.applied(opposite, [first, last.negated])
+        if operation in (ca.OP_MUL, ca.OP_DIV) and (first.negated or last.negated):
+            magnitude = self.applied(operation, [first.negated or first, last.negated or last])
+            return magnitude if first.negated and last.negated else self._negative(magnitude)
         if operation not in self.patterns:
             raise ValueError(f"CasADi's operation {operation} has no formula in this notation")
-        pattern, level, needed = self.patterns[operation]
+        pattern, precedence, required_precedences = self.patterns[operation]
         texts = (
-            operand.text if operand.level >= least else self.parentheses % operand.text
-            for operand, least in zip(operands, needed, strict=True)
+            operand.text if operand.precedence >= required else self.parentheses % operand.text
+            for operand, required in zip(operands, required_precedences, strict=True)
         )
-        return Formula(text=pattern % tuple(texts), level=level)
+        return Formula(text=pattern % tuple(texts), precedence=precedence)
 
 
 _BRACKETS = {op: (f"[%s {sign} %s]", ATOM, (SUM, SUM)) for op, sign in _COMPARED.items()}
 PLAIN = Notation(
     name="text",
     patterns={
-        **_PLAIN,
+        **_ARITHMETIC,
         **_calls("%s(%s)", _CALLED),
         **_BRACKETS,
         ca.OP_SQ: ("%s^2", POWER, (ATOM,)),
@@ -138,7 +148,7 @@ PLAIN = Notation(
 PYTHON = Notation(
     name="python",
     patterns={
-        **_PLAIN,
+        **_ARITHMETIC,
         **_calls("np.%s(%s)", _CALLED),
         **{
             op: (f"np.where(%s {sign} %s, 1.0, 0.0)", ATOM, (SUM, SUM))
@@ -165,7 +175,7 @@ _LATEX_SIGNS = {ca.OP_LT: "<", ca.OP_LE: r"\leq", ca.OP_EQ: "=", ca.OP_NE: r"\ne
 LATEX = Notation(
     name="latex",
     patterns={
-        **_PLAIN,
+        **_ARITHMETIC,
         **_calls(r"%s\left( %s \right)", _LATEX_WORDS),
         **{
             op: (rf"\left[ %s {sign} %s \right]", ATOM, (SUM, SUM))
@@ -207,7 +217,12 @@ class Writer:
         self._count = other._count
 
     def named(self, formula: Formula, name: str | None = None) -> Formula:
-        """Return the name of a formula; a new assignment is added if it has no name."""
+        """Add an assignment of a formula to a name, and return the name.
+
+        Args:
+            formula: right side of the assignment.
+            name: left side of the assignment; default: the next name of an intermediate value.
+        """
         if name is None:
             self._count += 1
             name = self.notation.new_name % self._count
@@ -227,11 +242,11 @@ class Writer:
             wanted: whether each output is wanted.
         """
         code = instructions(function, wanted)
-        used = Counter(k for instruction in code for k in instruction.operands)
+        use_counts = Counter(k for instruction in code for k in instruction.operands)
         results = {
             instruction.operands[0] for instruction in code if instruction.operation == ca.OP_OUTPUT
         }
-        known: dict[int, Formula] = {}
+        formulas: dict[int, Formula] = {}
         zero = Formula(text="0.0" if self.notation is PYTHON else "0")
         outputs = [
             [zero] * (function.numel_out(i) if wanted[i] else 0) for i in range(function.n_out())
@@ -239,14 +254,15 @@ class Writer:
         for step in code:
             if step.operation == ca.OP_OUTPUT:
                 assert step.port is not None
-                outputs[step.port[0]][step.port[1]] = known[step.operands[0]]
+                outputs[step.port[0]][step.port[1]] = formulas[step.operands[0]]
             elif step.port is not None:
-                known[step.number] = inputs[step.port[0]][step.port[1]]
+                formulas[step.number] = inputs[step.port[0]][step.port[1]]
             elif step.operation == ca.OP_CONST:
-                known[step.number] = self.notation.number(step.constant)
+                formulas[step.number] = self.notation.number(step.constant)
             else:
-                formula = self.notation.applied(step.operation, [known[k] for k in step.operands])
+                operands = [formulas[k] for k in step.operands]
+                formula = self.notation.applied(step.operation, operands)
                 is_long = len(formula.text) > self.notation.longest and step.number not in results
-                is_new = used[step.number] > 1 or is_long
-                known[step.number] = self.named(formula) if is_new else formula
+                needs_name = use_counts[step.number] > 1 or is_long
+                formulas[step.number] = self.named(formula) if needs_name else formula
         return outputs

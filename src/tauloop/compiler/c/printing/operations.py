@@ -1,4 +1,7 @@
-"""Operation counts of generated functions; shared expressions count once, unused values never."""
+"""Operation counts of generated functions.
+
+Expressions that several outputs share count once. Values that no output needs are not counted.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tauloop.compiler.c.printing.source import CFunction, wanted_values
 from tauloop.compiler.program import Evaluate, Newton, Program
 from tauloop.compiler.solving.bounded import Bounded
 from tauloop.equations.operators import (
-    has_places_in_order,
+    has_sequential_results,
     instruction_codes,
     instruction_operands,
 )
@@ -39,10 +42,13 @@ _LEAVES = frozenset((ca.OP_INPUT, ca.OP_CONST))
 #: Operations that are not counted. A change of sign counts as part of the addition that follows.
 _FREE = frozenset((ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_NEG))
 
-#: Numbers of operations by kind: those executed `once`, and those of `each_iteration` of Newton's
-#: loops.
+#: Numbers of operations by kind. The outer keys are "once", for operations that run once for each
+#: sample, and "each_iteration", for operations that run in each iteration of a Newton loop.
 Counts = dict[str, dict[str, int]]
-
+#: Indices of the outputs of a Newton step: the residual, which is computed once after convergence,
+#: and the step and the pivots, which are computed in each iteration.
+_ONCE_OUTPUTS = (0,)
+_ITERATED_OUTPUTS = (1, 2)
 
 Value = TypeVar("Value")
 #: Outputs whose operations are counted: indices of outputs, and of their entries (None for all).
@@ -58,38 +64,42 @@ class OperationGraph:
     """
 
     def __init__(self, function: ca.Function) -> None:
-        """Number the values of a function; equal operations on equal arguments share a number."""
+        """Apply value numbering: equal operations on equal arguments get the same number."""
         self._results: dict[tuple[int, int], int] = {}
         numbers: dict[tuple[Any, ...], int] = {}
-        codes, is_in_order = instruction_codes(function), has_places_in_order(function)
+        codes = instruction_codes(function)
+        is_sequential = has_sequential_results(function)
         input_, output, constant = ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST
         constants = _of_instructions(
             function.instruction_constant, (code == constant for code in codes)
         )
-        # Reading the places of all results would take as long as numbering the values.
+        # The target of an instruction is the element of an output that it writes, or the element of
+        # the work vector for its result. The latter are only read where they are not consecutive,
+        # because reading all of them would take as long as the value numbering. Each branch of the
+        # loop below takes one target for each instruction that this filter selects.
         targets = _of_instructions(
-            function.instruction_output, (code == output or not is_in_order for code in codes)
+            function.instruction_output, (code == output or not is_sequential for code in codes)
         )
-        places: list[int] = [0] * function.sz_w()
-        place = -1
+        work_vector: list[int] = [0] * function.sz_w()  # numbers of the values
+        work_index = -1
         # Large functions have hundreds of thousands of instructions, most with two operands.
         for code, operands in zip(codes, instruction_operands(function), strict=True):
             key: tuple[Any, ...]
             if len(operands) == 2 and code != input_:
                 first, second = operands
-                key = (code, places[first], places[second])
+                key = (code, work_vector[first], work_vector[second])
             elif code == output:
                 index, entry = next(targets)
-                self._results[index, entry] = places[operands[0]]
+                self._results[index, entry] = work_vector[operands[0]]
                 continue
             elif code == input_:
                 key = (code, *operands)
             elif code == constant:
                 key = (code, next(constants))
             else:
-                key = (code, *[places[operand] for operand in operands])
-            place = place + 1 if is_in_order else next(targets)[0]
-            places[place] = numbers.setdefault(key, len(numbers))
+                key = (code, *[work_vector[operand] for operand in operands])
+            work_index = work_index + 1 if is_sequential else next(targets)[0]
+            work_vector[work_index] = numbers.setdefault(key, len(numbers))
         self._operations = list(numbers)
 
     def count(self, outputs: Container[int], entries: Container[int] | None = None) -> Counter[str]:
@@ -109,8 +119,9 @@ class OperationGraph:
             requests: indices of outputs, and of entries of these outputs or None for all.
         """
         needs = self._needs(requests)
-        together = Counter(zip(map(itemgetter(0), self._operations), needs, strict=True))
-        return [_by_request(together, i) for i in range(len(requests))]
+        codes = map(itemgetter(0), self._operations)
+        counts_by_need = Counter(zip(codes, needs, strict=True))
+        return [_by_request(counts_by_need, i) for i in range(len(requests))]
 
     def _needs(self, requests: Sequence[Request]) -> list[int]:
         """Return an integer for each operation, whose bit i is set if request i needs it."""
@@ -121,7 +132,7 @@ class OperationGraph:
                 if output in outputs and (entries is None or entry in entries):
                     needs[number] |= 1 << i
         if all(needs[number] == everything for number in self._results.values()):
-            # A function computes only what its outputs need.
+            # CasADi functions have no dead code: some output needs every operation.
             return [everything] * len(needs)
         # Arguments have smaller numbers than their operation.
         numbers = range(len(needs) - 1, -1, -1)
@@ -133,19 +144,21 @@ class OperationGraph:
         return needs
 
 
-def _of_instructions(read: Callable[[int], Value], wanted: Iterable[bool]) -> Iterator[Value]:
-    """Yield the property that `read` returns of each wanted instruction."""
-    return (read(k) for k, is_wanted in enumerate(wanted) if is_wanted)
+def _of_instructions(read: Callable[[int], Value], selected: Iterable[bool]) -> Iterator[Value]:
+    """Yield read(k) for the index k of each selected instruction."""
+    return (read(k) for k, is_selected in enumerate(selected) if is_selected)
 
 
-def _by_request(together: Mapping[tuple[int, int], int], i: int) -> Counter[str]:
+def _by_request(counts_by_need: Mapping[tuple[int, int], int], i: int) -> Counter[str]:
     """Return the numbers of operations of request i, by kind.
 
-    `together` contains the number of operations by code and by the bits of the requests that need
-    them.
+    Args:
+        counts_by_need: numbers of operations, by operation code and bit mask of the requests that
+            need the operation.
+        i: index of the request.
     """
     counts: Counter[str] = Counter()
-    for (code, bits), number in together.items():
+    for (code, bits), number in counts_by_need.items():
         if bits >> i & 1 and code not in _FREE:
             counts[_KIND.get(code, "others")] += number
     return counts
@@ -156,7 +169,7 @@ class ProgramOperations:
     """Operation counts of a program by output, without building a program for each output."""
 
     def __init__(self, program: Program) -> None:
-        """Number the values of all steps."""
+        """Apply value numbering to all steps of the program."""
         self._program = program
         self._steps = [
             (step, OperationGraph(step.function.function))
@@ -165,10 +178,10 @@ class ProgramOperations:
         ]
 
     def of_values(self, wanted: Container[str]) -> Counts:
-        """Return the operations of one sample by kind, `once` and for `each_iteration`.
+        """Return the operation counts of one sample, by kind.
 
-        `each_iteration` is the sum over all Newton loops. The operations of projections depend on
-        the values and are not counted.
+        The counts "each_iteration" are summed over all Newton loops. The operations of projections
+        depend on the values and are not counted.
 
         Args:
             wanted: names of the values that are computed (see `wanted_values`).
@@ -176,11 +189,11 @@ class ProgramOperations:
         return _of_steps(self._steps, wanted)
 
     def of_outputs(self, *outputs: str) -> Counts:
-        """Return the operations that some outputs and the diagnostics need, as `of_values` does."""
+        """Return the operation counts of some outputs and the diagnostics, as `of_values` does."""
         return self.of_values(wanted_values(_function_of(self._program, outputs)))
 
     def of_entries(self, requests: Sequence[tuple[str, Collection[int]]]) -> list[Counts]:
-        """Return the operations of some entries of outputs of the last step, as `of_values` does.
+        """Return the operation counts of some entries of the last step's outputs, as `of_values`.
 
         The diagnostics of the last step are not counted.
 
@@ -190,34 +203,36 @@ class ProgramOperations:
         Raises:
             ValueError: the last step does not compute an output.
         """
-        *before, (last, graph) = self._steps
+        *previous_steps, (last, graph) = self._steps
         outputs = last.outputs if isinstance(last, Evaluate) else ()
         for output, _ in requests:
             if output not in outputs:
                 raise ValueError(
                     f"{output} is not an output of the last step of {self._program.name}"
                 )
-        counted = graph.counts(
+        last_counts = graph.counts(
             [({outputs.index(output)}, frozenset(entries)) for output, entries in requests]
         )
-        answers = []
-        for (output, _), of_last in zip(requests, counted, strict=True):
-            counts = _of_steps(before, wanted_values(_function_of(self._program, (output,))))
-            for kind, number in of_last.items():
+        totals = []
+        for (output, _), last_count in zip(requests, last_counts, strict=True):
+            wanted = wanted_values(_function_of(self._program, (output,)))
+            counts = _of_steps(previous_steps, wanted)
+            for kind, number in last_count.items():
                 counts["once"][kind] += number
-            answers.append(counts)
-        return answers
+            totals.append(counts)
+        return totals
 
 
 def _of_steps(
     steps: Iterable[tuple[Evaluate | Newton, OperationGraph]], wanted: Container[str]
 ) -> Counts:
+    """Return the operation counts of steps, for the values with these names."""
     once: Counter[str] = Counter()
     iterated: Counter[str] = Counter()
     for step, graph in steps:
         if isinstance(step, Newton):
-            iterated += graph.count((1, 2))
-            once += graph.count((0,))
+            iterated += graph.count(_ITERATED_OUTPUTS)
+            once += graph.count(_ONCE_OUTPUTS)
         else:
             once += graph.count([i for i, name in enumerate(step.outputs) if name in wanted])
     return {"once": _by_kind(once), "each_iteration": _by_kind(iterated)}
@@ -233,17 +248,17 @@ def _function_of(program: Program, outputs: Sequence[str]) -> CFunction:
 
 
 def operations(function: CFunction) -> Counts:
-    """Return the operations of one sample of a function by kind, as `ProgramOperations` does."""
+    """Return the operation counts of one sample of a function (see `ProgramOperations`)."""
     return ProgramOperations(function.program).of_values(wanted_values(function))
 
 
 def output_operations(program: Program, *outputs: str) -> Counts:
-    """Return the operations that some outputs of a program need, counted as in `operations`."""
+    """Return the operation counts of some outputs of a program, as in `operations`."""
     return ProgramOperations(program).of_outputs(*outputs)
 
 
 def function_operations(function: ca.Function) -> Counts:
-    """Return the operations of all outputs of straight-line code, counted as in `operations`."""
+    """Return the operation counts of all outputs of straight-line code, as in `operations`."""
     return {
         "once": _by_kind(OperationGraph(function).count(range(function.n_out()))),
         "each_iteration": dict.fromkeys(OPERATION_KINDS, 0),

@@ -12,9 +12,9 @@ from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 
-#: A projection onto the loops ends with the step that starts from a residual below this
-#: (characteristic lengths or dimensionless). The residual after this step is the square of it, a
-#: rounding error.
+#: A projection onto the loops ends with the step that starts from a residual below this value
+#: (characteristic lengths or dimensionless). The residual after this step is about the square of
+#: this value, a rounding error.
 RETURNED = 1e-12
 
 

@@ -56,7 +56,7 @@ from tauloop.compiler.solving.bounded import Bounded
 
 #: Maximum number of instructions of straight-line code that stays in its function, for one sample
 #: and for lanes. Longer code is divided into pieces, which are separate functions, because the time
-#: of register allocation grows with the square of a function's length.
+#: of register allocation grows with the square of the length of a function.
 LONGEST_STRETCH, LONGEST_STRETCH_OF_LANES = 2500, 1200
 #: Maximum number of instructions of a piece of longer code, for one sample and for lanes. Short
 #: pieces make code for lanes faster (hexapod 94 instead of 112 ns, a leg of 3900 operations 293
@@ -83,10 +83,10 @@ ORDERED_FROM = 600
 ORDERED_TO = 5000
 #: Number of reordered codes in the cache of `_ordered`. An export in single precision prints its
 #: code a dozen times.
-KEPT_ORDERS = 4
+CACHED_ORDERS = 4
 #: Minimum number of lines for each compiler process, because starting a compiler takes as long as
 #: compiling several hundred lines. A shorter kernel is compiled by a single process.
-SHORT = 600
+MIN_LINES_PER_COMPILER = 600
 #: Number of partial sums of a sum of squares, because each addition waits four cycles for the
 #: previous one.
 CHAINS_OF_SQUARES = 4
@@ -96,7 +96,7 @@ NUMBERS_OF_VECTOR = 4
 #: computed; no port has this prefix.
 LOCAL = "health_"
 #: Name of the C array of values that several pieces share.
-KEPT = "kept"
+SHARED_ARRAY = "kept"
 #: Newton's loop ends after a step shorter than this (characteristic lengths, rad or dimensionless),
 #: unless a function defines another limit.
 NEWTON_STEP_TOLERANCE = 1e-8
@@ -203,10 +203,10 @@ def c_source(
     for function in functions:
         parts.append(scalar_text(function))
         if with_batch and not single:
-            block, apart = _text(function, _LANES)
-            sizes.append(_samples_of_a_block(function, block, is_whole=not apart))
+            block, piece_functions = _text(function, _LANES)
+            sizes.append(_samples_of_a_block(function, block, is_undivided=not piece_functions))
             parts += [
-                *(piece.text for piece in apart),
+                *(piece.static_text for piece in piece_functions),
                 block,
                 batch_text(function, is_counted=is_counted),
             ]
@@ -214,10 +214,10 @@ def c_source(
     if single:
         return c_text(in_single(body), note, ["<stdint.h>", *includes])
     # The file has one block size. A kernel with many values per sample requires small blocks.
-    least = min(sizes, default=(LANES, LANES))
-    return c_text(
-        body, note, includes, samples=least if least[0] < LANES else max(sizes, default=least)
-    )
+    samples = min(sizes, default=(LANES, LANES))
+    if samples[0] == LANES:
+        samples = max(sizes, default=samples)
+    return c_text(body, note, includes, samples=samples)
 
 
 def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...]:
@@ -231,27 +231,27 @@ def c_units(function: CFunction, note: str, further: str = "") -> tuple[str, ...
         note: text of the comment at the top (escaped here).
         further: text after the function of one sample.
     """
-    block, apart = _text(function, _LANES)
-    if not apart and block.count("\n") < SHORT:
+    block, piece_functions = _text(function, _LANES)
+    if not piece_functions and block.count("\n") < MIN_LINES_PER_COMPILER:
         return (c_source([function], note, further=further, is_counted=True),)
-    declared = "".join(f"{piece.declaration}\n" for piece in apart)
-    samples = _samples_of_a_block(function, block, is_whole=not apart)
-    pieces = _filling([piece.alone for piece in apart])
+    prototypes = "".join(f"{piece.declaration}\n" for piece in piece_functions)
+    samples = _samples_of_a_block(function, block, is_undivided=not piece_functions)
+    groups = _grouped([piece.external_text for piece in piece_functions])
     return (
-        *(c_text("\n".join(texts), note, samples=samples) for texts in pieces),
+        *(c_text("\n".join(texts), note, samples=samples) for texts in groups),
         c_text(
-            f"{declared}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples
+            f"{prototypes}\n{block}\n{batch_text(function, is_counted=True)}", note, samples=samples
         ),
         c_text(f"{scalar_text(function)}\n{further}", note),
     )
 
 
-def _filling(texts: Sequence[str]) -> list[list[str]]:
+def _grouped(texts: Sequence[str]) -> list[list[str]]:
     """Return groups of texts, in order, each long enough to justify starting a compiler."""
     groups: list[list[str]] = []
-    lines = SHORT
+    lines = MIN_LINES_PER_COMPILER
     for text in texts:
-        if lines >= SHORT:
+        if lines >= MIN_LINES_PER_COMPILER:
             groups.append([])
             lines = 0
         groups[-1].append(text)
@@ -259,21 +259,22 @@ def _filling(texts: Sequence[str]) -> list[list[str]]:
     return groups
 
 
-def _samples_of_a_block(function: CFunction, block: str, *, is_whole: bool) -> tuple[int, int]:
-    """Return the number of samples per block, and the number for wide registers.
+def _samples_of_a_block(function: CFunction, block: str, *, is_undivided: bool) -> tuple[int, int]:
+    """Return the number of samples per block, and the number for AVX-512.
 
     Args:
         function: function to compute.
         block: C text of the kernel, which declares values that are used in several pieces.
-        is_whole: whether the kernel is in one piece.
+        is_undivided: whether the kernel is in one piece.
     """
-    numbers = sum(port.size for port in function.arguments) + sum(
-        map(int, _ARRAY_OF_LANES.findall(block))
-    )
-    if numbers > NUMBERS_IN_CACHE:
+    port_values = sum(port.size for port in function.arguments)
+    stored_values = sum(map(int, _ARRAY_OF_LANES.findall(block)))
+    if port_values + stored_values > NUMBERS_IN_CACHE:
         return FEW_LANES, FEW_LANES
-    has_one_register = is_whole and HALF_OF_LANES not in block
-    return LANES, LANES_OF_WIDE_REGISTERS if has_one_register else LANES
+    is_interleaved = HALF_OF_LANES in block
+    if is_undivided and not is_interleaved:
+        return LANES, LANES_OF_WIDE_REGISTERS
+    return LANES, LANES
 
 
 def c_text(
@@ -285,7 +286,7 @@ def c_text(
         body: text of the functions.
         note: text of the comment at the top (escaped here).
         includes: further headers, in quotes or brackets.
-        samples: number of samples per block of lanes, and the number for wide registers.
+        samples: number of samples per block of lanes, and the number for AVX-512.
     """
     head = [
         f"/* {comment(note)} */",
@@ -293,12 +294,12 @@ def c_text(
         "",
     ]
     if "TL_LANES" in body:
-        usual, wide = (f"#define TL_LANES {size}" for size in samples)
-        head += (
-            [usual, ""]
-            if usual == wide
-            else ["#ifdef __AVX512F__", wide, "#else", usual, "#endif", ""]
-        )
+        default = f"#define TL_LANES {samples[0]}"
+        with_avx512 = f"#define TL_LANES {samples[1]}"
+        if default == with_avx512:
+            head += [default, ""]
+        else:
+            head += ["#ifdef __AVX512F__", with_avx512, "#else", default, "#endif", ""]
     return "\n".join([*head, *used_helpers(body), body])
 
 
@@ -329,13 +330,14 @@ def c_string(text: str) -> str:
 
 
 def _arguments(function: CFunction, parameter: Callable[[str], str]) -> str:
-    """Return the C text of all parameters of a function; `parameter` writes one from its name."""
+    """Return the C text of all parameters; `parameter` returns the text of each from its name."""
     inputs = function.inputs
     return ", ".join(
         ("const " if port in inputs else "") + parameter(port.name) for port in function.arguments
     )
 
 
+#: Function from the name of an array and the index of an element to the C text of the element.
 Access = Callable[[str, int], str]
 
 
@@ -359,7 +361,8 @@ def _straight(
         letter: first letter of the names of variables.
     """
     lines = [
-        f"const double {letter}{k} = {access(KEPT, place)};" for k, place in code.fetched.items()
+        f"const double {letter}{k} = {access(SHARED_ARRAY, index)};"
+        for k, index in code.fetched.items()
     ]
     for instruction in code.instructions:
         a = [constants.get(k, f"{letter}{k}") for k in instruction.operands]
@@ -375,11 +378,11 @@ def _straight(
                 f"const double {letter}{instruction.number}"
                 f" = {_expression(instruction.operation, a)};"
             )
-    lines += [f"{access(KEPT, place)} = {letter}{k};" for k, place in code.stored.items()]
+    lines += [f"{access(SHARED_ARRAY, index)} = {letter}{k};" for k, index in code.stored.items()]
     return [indent + line for line in lines]
 
 
-def _whole(
+def _undivided(
     function: ca.Function,
     inputs: Sequence[str],
     outputs: Sequence[str],
@@ -400,6 +403,7 @@ def _whole(
 
 
 def _constants(code: Sequence[Instruction]) -> dict[int, str]:
+    """Return the C text of each constant, by the number of its instruction."""
     return {
         instruction.number: number(instruction.constant)
         for instruction in code
@@ -417,6 +421,11 @@ def number(value: float) -> str:
 
 
 def _expression(op: int, a: list[str]) -> str:
+    """Return the C text of an operation on operands `a`.
+
+    Raises:
+        ValueError: the operation cannot be printed.
+    """
     if op in _BINARY:
         return f"{a[0]} {_BINARY[op]} {a[1]}"
     if op in _CALLS:
@@ -425,7 +434,7 @@ def _expression(op: int, a: list[str]) -> str:
         return f"{a[0]} {_COMPARE[op]} {a[1]} ? 1.0 : 0.0"
     if op in _LOGICAL:
         return f"({a[0]} != 0.0) {_LOGICAL[op]} ({a[1]} != 0.0) ? 1.0 : 0.0"
-    simple = {
+    printers = {
         ca.OP_ASSIGN: lambda: a[0],
         HIDDEN: lambda: f"TL_HIDDEN({a[0]})",
         ca.OP_NEG: lambda: f"-{a[0]}",
@@ -438,9 +447,9 @@ def _expression(op: int, a: list[str]) -> str:
         ca.OP_IF_ELSE_ZERO: lambda: f"{a[0]} != 0.0 ? {a[1]} : 0.0",
         ca.OP_NOT: lambda: f"{a[0]} == 0.0 ? 1.0 : 0.0",
     }
-    if op not in simple:
+    if op not in printers:
         raise ValueError(f"CasADi's operation {op} cannot be printed as C")
-    return simple[op]()
+    return printers[op]()
 
 
 def _stored(function: CFunction) -> dict[str, int]:
@@ -480,13 +489,14 @@ class _Layout:
         loop: C text at the start of straight-line code.
         width: suffix of the size in the declaration of an array.
         parameter: function that returns the C text of the parameter for an array from its name.
-        ended: function from the step tolerance to the C condition that ends Newton's loop.
-        whole: maximum number of instructions of code that is not divided into pieces.
-        longest: maximum number of instructions of a piece of longer code.
+        convergence: function from the step tolerance to the C condition that ends Newton's loop.
+        max_undivided: maximum number of instructions of code that is not divided into pieces.
+        max_piece: maximum number of instructions of a piece of longer code.
         order: function that returns long code in another order; None for the given order.
-        ordered_to: maximum number of instructions of code that is reordered.
-        kind: C text before the function's name, such as "static void".
-        first: C declaration and name of a parameter before the arrays; None if there is none.
+        max_ordered: maximum number of instructions of code that is reordered.
+        return_type: C text before the function's name, such as "static void".
+        size_parameter: C declaration and name of a parameter before the arrays; None if there is
+            none.
     """
 
     suffix: str
@@ -494,13 +504,13 @@ class _Layout:
     loop: str
     width: str
     parameter: Callable[[str], str]
-    ended: Callable[[float], str]
-    whole: int
-    longest: int
+    convergence: Callable[[float], str]
+    max_undivided: int
+    max_piece: int
     order: Callable[[Sequence[Instruction]], tuple[Instruction, ...]] | None
-    ordered_to: float = ORDERED_TO
-    kind: str = "static void"
-    first: tuple[str, str] | None = None
+    max_ordered: float = ORDERED_TO
+    return_type: str = "static void"
+    size_parameter: tuple[str, str] | None = None
 
     @property
     def is_lanes(self) -> bool:
@@ -510,15 +520,23 @@ class _Layout:
     @property
     def is_contiguous(self) -> bool:
         """Whether the values of a port are adjacent in memory."""
-        return not self.is_lanes and self.first is None
+        return not self.is_lanes and self.size_parameter is None
 
-    def listed(self, arguments: Iterable[str], which: int) -> str:
-        """Return the list of parameters (`which` = 0) or arguments (1), with `first` in front."""
-        return ", ".join([*([self.first[which]] if self.first else []), *arguments])
+    def parameter_list(self, parameters: Iterable[str]) -> str:
+        """Return the C text of a parameter list that starts with the size parameter, if any."""
+        if self.size_parameter is None:
+            return ", ".join(parameters)
+        return ", ".join([self.size_parameter[0], *parameters])
+
+    def argument_list(self, arguments: Iterable[str]) -> str:
+        """Return the C text of an argument list that starts with the size, if any."""
+        if self.size_parameter is None:
+            return ", ".join(arguments)
+        return ", ".join([self.size_parameter[1], *arguments])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Apart:
+class _PieceFunction:
     """A separate C function that contains a piece of straight-line code.
 
     Attributes:
@@ -530,12 +548,12 @@ class _Apart:
     body: str
 
     @property
-    def text(self) -> str:
+    def static_text(self) -> str:
         """The text of the function in the file of its caller."""
         return f"static void TL_APART {self.head}\n{self.body}"
 
     @property
-    def alone(self) -> str:
+    def external_text(self) -> str:
         """The text of the function in a different file from its caller."""
         return f"{self.declaration}\n\nvoid {self.head}\n{self.body}"
 
@@ -563,13 +581,14 @@ def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 def _with_few_live_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code with few live values. Code for lanes and for one sample share one search."""
-    return _searched(tuple(code), _negative_zeros(code))
+    return _cached_search(tuple(code), _negative_zeros(code))
 
 
 @lru_cache(maxsize=1)
-def _searched(
+def _cached_search(
     code: tuple[Instruction, ...], negative_zeros: tuple[int, ...]
 ) -> tuple[Instruction, ...]:
+    """Return code with few live values; the arguments are those of `_ordered`."""
     return with_few_live_values(code)
 
 
@@ -579,11 +598,11 @@ _ONE_SAMPLE = _Layout(
     loop="{",
     width="",
     parameter=lambda name: f"double *restrict {name}",
-    ended=lambda last: f"!(step_length[0] > {last!r})",
-    whole=LONGEST_STRETCH,
-    longest=LONGEST_PIECE,
+    convergence=lambda tolerance: f"!(step_length[0] > {tolerance!r})",
+    max_undivided=LONGEST_STRETCH,
+    max_piece=LONGEST_PIECE,
     order=_with_short_waits,
-    kind="void",
+    return_type="void",
 )
 #: Layout for a compiler that does not optimize. Reordering instructions takes longer than printing
 #: them and does not make its code faster.
@@ -594,9 +613,9 @@ _LANES = _Layout(
     loop="for (int l = 0; l < TL_LANES; ++l) {",
     width="[TL_LANES]",
     parameter=lambda name: f"double {name}[restrict][TL_LANES]",
-    ended=lambda last: f"tl_all_below(step_length[0], {last!r})",
-    whole=LONGEST_STRETCH_OF_LANES,
-    longest=LONGEST_PIECE_OF_LANES,
+    convergence=lambda tolerance: f"tl_all_below(step_length[0], {tolerance!r})",
+    max_undivided=LONGEST_STRETCH_OF_LANES,
+    max_piece=LONGEST_PIECE_OF_LANES,
     order=_for_lanes,
 )
 
@@ -609,16 +628,16 @@ def _thread(strided: Set[str]) -> _Layout:
         loop="{",
         width="",
         parameter=_ONE_SAMPLE.parameter,
-        ended=_ONE_SAMPLE.ended,
-        whole=LONGEST_STRETCH_OF_THREADS,
-        longest=LONGEST_PIECE_OF_THREADS,
+        convergence=_ONE_SAMPLE.convergence,
+        max_undivided=LONGEST_STRETCH_OF_THREADS,
+        max_piece=LONGEST_PIECE_OF_THREADS,
         order=with_few_registers,
-        ordered_to=math.inf,
-        first=("const size_t n", "n"),
+        max_ordered=math.inf,
+        size_parameter=("const size_t n", "n"),
     )
 
 
-@lru_cache(maxsize=KEPT_ORDERS)
+@lru_cache(maxsize=CACHED_ORDERS)
 def _ordered(
     order: Callable[[Sequence[Instruction]], tuple[Instruction, ...]],
     code: tuple[Instruction, ...],
@@ -637,7 +656,7 @@ def _ordered(
 
 def _reordered(code: tuple[Instruction, ...], layout: _Layout) -> tuple[Instruction, ...]:
     """Return code in the order of a layout; short and very long code keeps its order."""
-    if layout.order is None or not ORDERED_FROM <= len(code) <= layout.ordered_to:
+    if layout.order is None or not ORDERED_FROM <= len(code) <= layout.max_ordered:
         return code
     return _ordered(layout.order, code, _negative_zeros(code))
 
@@ -651,12 +670,12 @@ def _negative_zeros(code: Sequence[Instruction]) -> tuple[int, ...]:
     )
 
 
-def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart]]:
+def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_PieceFunction]]:
     """Return the C lines of all steps, and the separate functions for pieces of long code."""
     wanted = wanted_values(function)
     lines: list[str] = []
-    functions: list[_Apart] = []
-    kept = 0
+    functions: list[_PieceFunction] = []
+    shared_size = 0
     for step in function.program.steps:
         if isinstance(step, Newton):
             lines += _newton(step, layout, function)
@@ -668,16 +687,18 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
             instructions(step.function.function, [name in wanted for name in step.outputs])
         )
         code = _reordered(code, layout)
-        parts, constants = pieces(code, layout.longest, layout.whole), _constants(code)
+        parts = pieces(code, layout.max_piece, layout.max_undivided)
+        constants = _constants(code)
         for part in parts:
-            used: dict[str, bool] = {}
+            used_arrays: dict[str, None] = {}
 
-            def noted(name: str, i: int, used: dict[str, bool] = used) -> str:
-                used[name] = True
+            def access(name: str, i: int, used_arrays: dict[str, None] = used_arrays) -> str:
+                """Return the C text of an element, and record its array as used."""
+                used_arrays[name] = None
                 return layout.access(name, i)
 
-            statements = _straight(part, constants, step.inputs, step.outputs, noted, " " * 8)
-            kept = max(kept, *(place + 1 for place in part.stored.values()), 0)
+            statements = _straight(part, constants, step.inputs, step.outputs, access, " " * 8)
+            shared_size = max([shared_size, *(index + 1 for index in part.stored.values())])
             if len(parts) == 1:
                 if layout.is_lanes and len(statements) <= LONGEST_INTERLEAVED:
                     lines += _interleaved(part, constants, step.inputs, step.outputs)
@@ -685,14 +706,18 @@ def _steps(function: CFunction, layout: _Layout) -> tuple[list[str], list[_Apart
                     lines += [f"    {layout.loop}", *statements, "    }"]
                 continue
             name = f"{function.name}{layout.suffix}_{len(functions) + 1}"
-            lines.append(f"    {name}({layout.listed(used, 1)});")
+            lines.append(f"    {name}({layout.argument_list(used_arrays)});")
             inputs = {port.name for port in function.inputs}
             parameters = [
-                ("const " if array in inputs else "") + layout.parameter(array) for array in used
+                ("const " if array in inputs else "") + layout.parameter(array)
+                for array in used_arrays
             ]
             body = "\n".join(["{", f"    {layout.loop}", *statements, "    }", "}", ""])
-            functions.append(_Apart(head=f"{name}({layout.listed(parameters, 0)})", body=body))
-    return [*([f"    double {KEPT}[{kept}]{layout.width};"] if kept else []), *lines], functions
+            head = f"{name}({layout.parameter_list(parameters)})"
+            functions.append(_PieceFunction(head=head, body=body))
+    if shared_size:
+        lines.insert(0, f"    double {SHARED_ARRAY}[{shared_size}]{layout.width};")
+    return lines, functions
 
 
 def _interleaved(
@@ -702,13 +727,15 @@ def _interleaved(
 
     While one half waits for a result, the processor computes the other half.
     """
-    first, second = (
-        _straight(code, constants, inputs, outputs, access, " " * 8, letter)
-        for letter, access in (
-            ("t", lambda name, i: f"{name}[{i}][l]"),
-            ("u", lambda name, i: f"{name}[{i}][l + {HALF_OF_LANES}]"),
-        )
-    )
+
+    def first_half(name: str, i: int) -> str:
+        return f"{name}[{i}][l]"
+
+    def second_half(name: str, i: int) -> str:
+        return f"{name}[{i}][l + {HALF_OF_LANES}]"
+
+    first = _straight(code, constants, inputs, outputs, first_half, " " * 8, "t")
+    second = _straight(code, constants, inputs, outputs, second_half, " " * 8, "u")
     statements = chain.from_iterable(zip(first, second, strict=True))
     return [f"    for (int l = 0; l < {HALF_OF_LANES}; ++l) {{", *statements, "    }"]
 
@@ -719,16 +746,18 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
     The final residual is computed separately. The pivots are those of the last step, so they need
     no extra factorization. That step starts close to the solution.
     """
-    access, inner = layout.access, " " * 12
-    is_kept = step.residual_values in {port.name for port in function.outputs}
+    access = layout.access
+    inner = " " * 12
+    has_residual_output = step.residual_values in {port.name for port in function.outputs}
 
-    def inside(name: str, i: int) -> str:
+    def step_access(name: str, i: int) -> str:
+        """Return the C text of an element; the residual phi and the step dx are scalars."""
         if name in ("phi", "dx"):
             return f"{name}_{i}"
         return access(step.solution if name == "x" else name, i)
 
     ports = (("x", *step.inputs), ("phi", "dx", step.pivot_values))
-    left = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
+    residuals = [_in_units(f"phi_{i}", size) for i, size in enumerate(step.residual_sizes)]
     update = [f"{inner}double longest = 0.0, limit;"]
     for i, size in enumerate(step.sizes):
         length = f"fabs({_in_units(f'dx_{i}', size)})"
@@ -748,21 +777,21 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
         f"    for (int iteration = 1; iteration <= {function.most_steps}; ++iteration) {{",
         f"        {layout.loop}",
         *(f"{inner}double dx_{i};" for i in range(step.size)),
-        *_whole(step.function.function, *ports, {"dx", step.pivot_values}, inside, inner),
+        *_undivided(step.function.function, *ports, {"dx", step.pivot_values}, step_access, inner),
         *update,
         "        }",
         "        iterations = iteration > iterations ? iteration : iterations;",
-        f"        if ({layout.ended(function.last_step)}) break;",
+        f"        if ({layout.convergence(function.last_step)}) break;",
         "    }",
         f"    {layout.loop}",
         *(f"        double phi_{i};" for i in range(step.size)),
-        *_whole(step.function.function, *ports, {"phi"}, inside, " " * 8),
+        *_undivided(step.function.function, *ports, {"phi"}, step_access, " " * 8),
         # Add the residuals: unlike a maximum, a sum preserves NaN.
-        *(f"        {access('residual', 0)} += fabs({text});" for text in left),
+        *(f"        {access('residual', 0)} += fabs({text});" for text in residuals),
         *(
             f"        {access(step.residual_values, i)} = {text};"
-            for i, text in enumerate(left)
-            if is_kept
+            for i, text in enumerate(residuals)
+            if has_residual_output
         ),
         "    }",
     ]
@@ -789,14 +818,14 @@ def _health(function: CFunction, layout: _Layout) -> list[str]:
     residual = access("residual", 0) if _has_residual(program) else "0.0"
     count = "(double)iterations" if _has_newton(program) else "0.0"
     lines = [
-        *_least(
+        *_smallest(
             f"{LOCAL}d",
             discriminants,
             1.0,
             -1e300,
             nan_checked_elsewhere="discriminants" in implied,
         ),
-        *_least(
+        *_smallest(
             f"{LOCAL}p",
             pivots,
             1e300,
@@ -815,9 +844,8 @@ def _squares(function: CFunction, checked: CheckedValues, layout: _Layout) -> li
     """Return C lines that sum the squares of the checked inputs and of outputs.
 
     The sum is infinite or NaN if an input or output is. Most processors multiply and add in one
-    instruction.
-    Large matrices are skipped, because regressors would take 10 to 50 % longer. Their entries are
-    products of two velocities and a length, which cannot overflow below `LARGEST`.
+    instruction. Large matrices are skipped, because regressors would take 10 to 50 % longer. Their
+    entries are products of two velocities and a length, which cannot overflow below `LARGEST`.
     """
     in_vectors, one_by_one = [], []
     for name, first, count in _runs(checked.inputs):
@@ -854,10 +882,10 @@ def _sum_of_squares(name: str, terms: Sequence[str], further: Sequence[str]) -> 
     return [*lines, f"const double {name} = {' + '.join(sums) or '0.0'};"]
 
 
-def _least(
+def _smallest(
     name: str, values: Sequence[str], most: float, worst: float, *, nan_checked_elsewhere: bool
 ) -> list[str]:
-    """Return C lines for the smallest of some values, at most `most`; `worst` if one is NaN.
+    """Return C lines for the smallest of some values, at most `most`; `worst` if a value is NaN.
 
     Values are compared in a binary tree to avoid a long chain of operations. The constant comes
     last; otherwise compilers would merge the selections into branches, or into masks of lanes.
@@ -870,41 +898,55 @@ def _least(
         nan_checked_elsewhere: whether another check detects NaN.
     """
     lines = [f"const double {name}_0_{i} = {value};" for i, value in enumerate(values)]
-    least = total = [f"{name}_0_{i}" for i in range(len(values))]
+    # Names of the minima and of the sums at a level of the tree. A sum is NaN if a value is.
+    minima = [f"{name}_0_{i}" for i in range(len(values))]
+    sums = list(minima)
     level = 0
-    while len(least) > 1:
+    while len(minima) > 1:
         level += 1
-        pairs = [(i, i + 1) for i in range(0, len(least) - 1, 2)]
-        for k, (i, j) in enumerate(pairs):
+        n_pairs = len(minima) // 2
+        for k in range(n_pairs):
+            first, second = minima[2 * k], minima[2 * k + 1]
             lines.append(
-                f"const double {name}_{level}_{k} = {least[i]} < {least[j]} ? {least[i]} : {least[j]};"
+                f"const double {name}_{level}_{k} = {first} < {second} ? {first} : {second};"
             )
             if not nan_checked_elsewhere:
-                lines.append(f"const double {name}s_{level}_{k} = {total[i]} + {total[j]};")
-        odd = slice(2 * len(pairs), None)
-        least = [*(f"{name}_{level}_{k}" for k in range(len(pairs))), *least[odd]]
-        total = [*(f"{name}s_{level}_{k}" for k in range(len(pairs))), *total[odd]]
-    if not least:
+                lines.append(
+                    f"const double {name}s_{level}_{k} = {sums[2 * k]} + {sums[2 * k + 1]};"
+                )
+        # The last value of an odd number of values passes to the next level.
+        unpaired = slice(2 * n_pairs, None)
+        minima = [*(f"{name}_{level}_{k}" for k in range(n_pairs)), *minima[unpaired]]
+        sums = [*(f"{name}s_{level}_{k}" for k in range(n_pairs)), *sums[unpaired]]
+    if not minima:
         return [f"const double {name} = {most!r};"]
-    within = f"{least[0]} < {most!r} ? {least[0]} : {most!r}"
+    limited = f"{minima[0]} < {most!r} ? {minima[0]} : {most!r}"
     if nan_checked_elsewhere:
-        return [*lines, f"const double {name} = {within};"]
+        return [*lines, f"const double {name} = {limited};"]
     return [
         *lines,
-        f"const double {name} = {total[0]} == {total[0]} ? ({within}) : {number(worst)};",
+        f"const double {name} = {sums[0]} == {sums[0]} ? ({limited}) : {number(worst)};",
     ]
 
 
 def _has_newton(program: Program) -> bool:
+    """Return whether the program has a Newton loop."""
     return any(isinstance(step, Newton) for step in program.steps)
 
 
 def _has_residual(program: Program) -> bool:
+    """Return whether the program has steps that leave a residual."""
     return any(isinstance(step, Newton | Bounded) for step in program.steps)
 
 
-def _iterated_state(program: Program) -> tuple[str, ...]:
-    return ("step_length",) * _has_newton(program) + ("residual",) * _has_residual(program)
+def _iterated_state(program: Program) -> list[str]:
+    """Return the names of the C variables of iterations."""
+    names = []
+    if _has_newton(program):
+        names.append("step_length")
+    if _has_residual(program):
+        names.append("residual")
+    return names
 
 
 def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
@@ -914,8 +956,7 @@ def scalar_text(function: CFunction, *, is_optimized: bool = True) -> str:
         function: function to print.
         is_optimized: whether the compiler optimizes; if not, instructions are not reordered.
     """
-    text, apart = _text(function, _ONE_SAMPLE if is_optimized else _ONE_SAMPLE_UNOPTIMIZED)
-    return "\n".join([*(piece.text for piece in apart), text])
+    return _joined_text(function, _ONE_SAMPLE if is_optimized else _ONE_SAMPLE_UNOPTIMIZED)
 
 
 def thread_text(function: CFunction, strided: Set[str]) -> str:
@@ -926,21 +967,25 @@ def thread_text(function: CFunction, strided: Set[str]) -> str:
         strided: names of ports whose values are n samples apart, as in structures of arrays; the
             values of other ports are adjacent.
     """
-    text, apart = _text(function, _thread(strided))
-    return "\n".join([*(piece.text for piece in apart), text])
+    return _joined_text(function, _thread(strided))
 
 
 def block_text(function: CFunction) -> str:
     """Return the text of the kernel of one block of lanes."""
-    text, apart = _text(function, _LANES)
-    return "\n".join([*(piece.text for piece in apart), text])
+    return _joined_text(function, _LANES)
 
 
-def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
+def _joined_text(function: CFunction, layout: _Layout) -> str:
+    """Return the text of a function or kernel in a layout, after the pieces that it calls."""
+    text, piece_functions = _text(function, layout)
+    return "\n".join([*(piece.static_text for piece in piece_functions), text])
+
+
+def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_PieceFunction]]:
     """Return the text of a function or kernel in a layout, with the pieces that it calls."""
     iterated = _iterated_state(function.program)
-    parameters = layout.listed([_arguments(function, layout.parameter)], 0)
-    lines = [f"{layout.kind} {function.name}{layout.suffix}({parameters})", "{"]
+    parameters = layout.parameter_list([_arguments(function, layout.parameter)])
+    lines = [f"{layout.return_type} {function.name}{layout.suffix}({parameters})", "{"]
     lines += [
         f"    double {name}[{max(size, 1)}]{layout.width};"
         for name, size in _stored(function).items()
@@ -949,15 +994,17 @@ def _text(function: CFunction, layout: _Layout) -> tuple[str, list[_Apart]]:
         lines += [f"    double {name}[1] = {{0.0}};" for name in iterated]
     elif iterated:
         lines.append(f"    double {', '.join(f'{name}[1]{layout.width}' for name in iterated)};")
-    lines += ["    int iterations = 0;"] * _has_newton(function.program)
+    if _has_newton(function.program):
+        lines.append("    int iterations = 0;")
     if layout.is_lanes and _has_residual(function.program):
         lines += [f"    {layout.loop}", "        residual[0][l] = 0.0;", "    }"]
-    lines += ["    (void)n;"] * (layout.first is not None)
+    if layout.size_parameter is not None:
+        lines.append("    (void)n;")
     lines += [
         f"    (void){port.name};"
         for port in function.arguments
         if port in function.inputs or not port.size
     ]
-    steps, apart = _steps(function, layout)
+    steps, piece_functions = _steps(function, layout)
     lines += [*steps, f"    {layout.loop}", *_health(function, layout), "    }", "}", ""]
-    return "\n".join(lines), apart
+    return "\n".join(lines), piece_functions

@@ -27,10 +27,11 @@ from tauloop.compiler.c.calling.compiler import file_stamp
 from tauloop.compiler.c.printing.straight import HIDDEN, Instruction
 from tauloop.compiler.c.printing.sums import SUMMING
 
+#: A function that reorders code.
 Order = Callable[[Sequence[Instruction]], tuple[Instruction, ...]]
-#: Operations of instructions that orders add: parts of sums, copies of values, and products that
-#: are computed again.
-_ADDED = (*SUMMING, ca.OP_ASSIGN, HIDDEN, ca.OP_MUL, ca.OP_SQ, ca.OP_TWICE)
+#: Operations of the instructions that reordering adds: partial sums, copies of values, and values
+#: that are computed again.
+_ADDED_OPERATIONS = (*SUMMING, ca.OP_ASSIGN, HIDDEN, ca.OP_MUL, ca.OP_SQ, ca.OP_TWICE)
 
 
 def stored_order(order: Order, code: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
@@ -56,9 +57,9 @@ def _key(order: Order, code: Sequence[Instruction]) -> str:
     """Return a hash of everything that defines an order."""
     import hashlib  # the import takes 2 ms, and short code does not need it
 
-    listed = [(item.number, item.operation, item.operands) for item in code]
-    parts = (order.__module__, order.__qualname__, *_stamps(), repr(listed))
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    instructions = [(item.number, item.operation, item.operands) for item in code]
+    texts = (order.__module__, order.__qualname__, *_stamps(), repr(instructions))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
 
 
 @functools.cache
@@ -74,12 +75,12 @@ def _entries(ordered: Sequence[Instruction], code: Sequence[Instruction]) -> lis
 
     A new instruction is listed as its number, its operation and its operands.
     """
-    places = {item.number: i for i, item in enumerate(code)}
+    index_of_value = {item.number: i for i, item in enumerate(code)}
     entries: list[int | list[int]] = []
     for item in ordered:
-        place = places.get(item.number)
-        if place is not None and code[place][:3] == item[:3]:
-            entries.append(place)
+        index = index_of_value.get(item.number)
+        if index is not None and code[index][:3] == item[:3]:
+            entries.append(index)
         else:
             entries.append([item.number, item.operation, *item.operands])
     return entries
@@ -102,14 +103,15 @@ def _read(entries: object, code: Sequence[Instruction]) -> tuple[Instruction, ..
 
 def _is_complete(ordered: Sequence[Instruction], code: Sequence[Instruction]) -> bool:
     """Return whether each value is computed once, before its use, and all outputs are stored."""
-    known: set[int] = set()
+    computed: set[int] = set()
     original = {item.number: item for item in code}
     for item in ordered:
-        if item.number in known or not known.issuperset(item.operands):
+        if item.number in computed or not computed.issuperset(item.operands):
             return False
         before = original.get(item.number)
         has_new_operands = before is not None and before.operation == item.operation
-        if before is not item and not (has_new_operands or item.operation in _ADDED):
+        is_added = has_new_operands or item.operation in _ADDED_OPERATIONS
+        if before is not item and not is_added:
             return False
-        known.add(item.number)
-    return all(item.number in known for item in code if item.operation == ca.OP_OUTPUT)
+        computed.add(item.number)
+    return all(item.number in computed for item in code if item.operation == ca.OP_OUTPUT)

@@ -30,7 +30,8 @@ class Instruction(NamedTuple):
         number: index of the instruction in CasADi's function.
         operation: CasADi's code of the operation, or `HIDDEN`.
         operands: numbers of the instructions that compute the operands.
-        port: argument to read or write, and index in it; None for other instructions.
+        port: index of the input that is read or of the output that is written, and index of its
+            element; None for other instructions.
         constant: value of a constant.
     """
 
@@ -42,31 +43,40 @@ class Instruction(NamedTuple):
 
 
 def instructions(function: ca.Function, wanted: Sequence[bool]) -> tuple[Instruction, ...]:
-    """Return the instructions on which the wanted outputs depend, in order."""
-    listed: list[Instruction] = []
+    """Return the instructions on which the wanted outputs depend, in order.
+
+    Args:
+        function: function of SX symbols.
+        wanted: whether each output is wanted.
+    """
+    all_instructions: list[Instruction] = []
     producer: dict[int, int] = {}
     for k, (op, ins, outs) in enumerate(read_instructions(function)):
         if op == ca.OP_CONST:
-            listed.append(Instruction(k, op, (), None, float(function.instruction_constant(k))))
+            all_instructions.append(
+                Instruction(k, op, (), None, float(function.instruction_constant(k)))
+            )
             producer[outs[0]] = k
             continue
         if op == ca.OP_OUTPUT:
-            listed.append(Instruction(k, op, (producer[ins[0]],), (outs[0], outs[1])))
+            all_instructions.append(Instruction(k, op, (producer[ins[0]],), (outs[0], outs[1])))
             continue
         if op == ca.OP_INPUT:
-            listed.append(Instruction(k, op, (), (ins[0], ins[1])))
+            all_instructions.append(Instruction(k, op, (), (ins[0], ins[1])))
         else:
-            listed.append(Instruction(k, op, tuple([producer[i] for i in ins])))
+            all_instructions.append(Instruction(k, op, tuple([producer[i] for i in ins])))
         producer[outs[0]] = k
-    needed: set[int] = set()
-    for instruction in reversed(listed):
+    needed_numbers: set[int] = set()
+    for instruction in reversed(all_instructions):
         if instruction.operation == ca.OP_OUTPUT:
             assert instruction.port is not None
             if wanted[instruction.port[0]]:
-                needed.add(instruction.number)
-        if instruction.number in needed:
-            needed.update(instruction.operands)
-    return tuple(instruction for instruction in listed if instruction.number in needed)
+                needed_numbers.add(instruction.number)
+        if instruction.number in needed_numbers:
+            needed_numbers.update(instruction.operands)
+    return tuple(
+        instruction for instruction in all_instructions if instruction.number in needed_numbers
+    )
 
 
 def with_reciprocals(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -140,8 +150,9 @@ class Piece:
 
     Attributes:
         instructions: instructions of the piece; arguments and constants are read again if needed.
-        fetched: values of earlier pieces that the piece needs, with their indices in the array.
-        stored: values that later pieces need, with their indices in the array.
+        fetched: values of earlier pieces that the piece needs, with their indices in the array of
+            stored values.
+        stored: values that later pieces need, with their indices in the same array.
     """
 
     instructions: tuple[Instruction, ...]
@@ -157,44 +168,44 @@ def pieces(code: Sequence[Instruction], longest: int, whole: int = 0) -> tuple[P
     Args:
         code: the instructions.
         longest: maximum number of instructions of a piece.
-        whole: maximum number of instructions that stay in one piece.
+        whole: maximum number of instructions of code that is not divided.
     """
     sources = {
         instruction.number: instruction
         for instruction in code
         if instruction.operation in (ca.OP_INPUT, ca.OP_CONST)
     }
-    working = [instruction for instruction in code if instruction.number not in sources]
-    if len(working) <= max(longest, whole):
+    computing = [instruction for instruction in code if instruction.number not in sources]
+    if len(computing) <= max(longest, whole):
         return (Piece(instructions=tuple(code), fetched={}, stored={}),)
-    size = -(-len(working) // -(-len(working) // longest))  # pieces of similar sizes
-    parts = [working[first : first + size] for first in range(0, len(working), size)]
+    size = -(-len(computing) // -(-len(computing) // longest))  # pieces of similar sizes
+    parts = [computing[first : first + size] for first in range(0, len(computing), size)]
     piece_of = {instruction.number: p for p, part in enumerate(parts) for instruction in part}
-    last = {
+    last_use = {
         operand: p
         for p, part in enumerate(parts)
         for instruction in part
         for operand in instruction.operands
     }
-    alive: dict[int, int] = {}
-    free: list[int] = []
+    array_index: dict[int, int] = {}
+    free_indices: list[int] = []
     size_of_array = 0
     result = []
     for p, part in enumerate(parts):
         operands = dict.fromkeys(
             operand for instruction in part for operand in instruction.operands
         )
-        fetched = {k: alive[k] for k in operands if k in piece_of and piece_of[k] < p}
+        fetched = {k: array_index[k] for k in operands if k in piece_of and piece_of[k] < p}
         stored: dict[int, int] = {}
         for instruction in part:
-            if last.get(instruction.number, p) > p:
-                if not free:
-                    free.append(size_of_array)
+            if last_use.get(instruction.number, p) > p:
+                if not free_indices:
+                    free_indices.append(size_of_array)
                     size_of_array += 1
-                alive[instruction.number] = stored[instruction.number] = free.pop()
+                array_index[instruction.number] = stored[instruction.number] = free_indices.pop()
         # elements are freed only now, so that a piece does not read and write the same element
-        for number in [k for k in alive if last[k] <= p]:
-            free.append(alive.pop(number))
+        for number in [k for k in array_index if last_use[k] <= p]:
+            free_indices.append(array_index.pop(number))
         read = tuple(sources[k] for k in operands if k in sources)
         result.append(Piece(instructions=(*read, *part), fetched=fetched, stored=stored))
     return tuple(result)

@@ -16,14 +16,14 @@ SUMMING = (ca.OP_ADD, ca.OP_SUB, ca.OP_NEG)
 def with_sums_in_order(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return the code with the terms of every sum added in the order in which they are computed.
 
-    Partial sums that other instructions use remain.
+    Partial sums that other instructions use also remain.
     """
     sums = _Sums(code)
     rewritten: list[Instruction] = []
     for instruction in code:
         if instruction.operation not in SUMMING:
             rewritten.append(instruction)
-        elif instruction.number not in sums.inner:
+        elif instruction.number not in sums.replaced_numbers:
             rewritten.extend(sums.chain(instruction))
     return tuple(_each_after_operands(rewritten))
 
@@ -45,7 +45,7 @@ class _Sums:
             for operand in operands:
                 users[operand] = None if operand in users else instruction
         #: Numbers of partial sums that a longer sum replaces.
-        self.inner = {
+        self.replaced_numbers = {
             number
             for number, user in users.items()
             if user is not None
@@ -55,7 +55,7 @@ class _Sums:
 
     def chain(self, instruction: Instruction) -> list[Instruction]:
         """Return the instructions that compute a sum term by term."""
-        if self.inner.isdisjoint(instruction.operands):
+        if self.replaced_numbers.isdisjoint(instruction.operands):
             return [instruction]
         terms = sorted(self._terms(instruction), key=lambda term: self._positions[term[0]])
         if len(terms) == 1:  # the negative of a negative
@@ -85,13 +85,14 @@ class _Sums:
             if partial.operation == ca.OP_NEG:
                 signs = signs[1:]
             for number, sign in zip(partial.operands, signs, strict=True):
-                if number in self.inner:
+                if number in self.replaced_numbers:
                     waiting.append((self._producers[number], sign))
                 else:
                     terms.append((number, sign))
         return terms
 
     def _new(self) -> int:
+        """Return a number for a new instruction."""
         self._last_number += 1
         return self._last_number
 
@@ -105,12 +106,12 @@ def _each_after_operands(code: Sequence[Instruction]) -> list[Instruction]:
     }
     done: set[int] = set()
     ordered = []
-    for last in code:
-        if last.number not in done and done.issuperset(last.operands):
-            done.add(last.number)
-            ordered.append(last)
+    for root in code:
+        if root.number not in done and done.issuperset(root.operands):
+            done.add(root.number)
+            ordered.append(root)
             continue
-        path = [last]
+        path = [root]
         while path:
             missing = [producers[number] for number in path[-1].operands if number not in done]
             if missing:

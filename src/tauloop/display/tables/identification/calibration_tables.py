@@ -173,7 +173,7 @@ def _residual_tables(calibration: Calibration) -> list[Printed]:
     value_heads = (
         ("its\nshare", ".2f"),
         ("\np", ".1g"),
-        ("neigh-\nbours r", "+.2f"),
+        ("neigh-\nbors r", "+.2f"),
         ("\np", ".1g"),
         ("normal\np", ".1g"),
     )

@@ -1,4 +1,7 @@
-"""Tables of link parameters: values and intervals, and families."""
+"""Tables of link parameters: values and intervals, and families of dependent parameters.
+
+The parameters of a family are not determined, but become so if some of them are known.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +35,15 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     )
     confidence = links.provenance.options["confidence"]
     yield table(
-        f"Parameters of the links; intervals at {confidence:.0%} confidence, over all physically possible links",
-        *(
-            "parameter",
-            "unit",
-            ("value", ".6g"),
-            ("deviation", ".2g"),
-            "interval",
-            ("in the file", ".6g"),
-            "family",
-        ),
+        f"Parameters of the links; intervals at {confidence:.0%} confidence, over all physically "
+        "consistent parameters",
+        "parameter",
+        "unit",
+        ("value", ".6g"),
+        ("deviation", ".2g"),
+        "interval",
+        ("in the file", ".6g"),
+        "family",
         "links",
         rows=rows,
     )
@@ -56,16 +58,19 @@ def _interval(parameter: LinkParameter) -> str:
     """Return the interval of a parameter as text; empty if the parameter has a value."""
     if parameter.value is not None:
         return ""
-    if not parameter.kind:
+    has_interval = bool(parameter.kind)
+    if not has_interval:
         return "no interval"
     return f"{_limit_text(parameter.lower)} to {_limit_text(parameter.upper)}"
 
 
 def _limit_text(limit: float | None) -> str:
+    """Return an end of an interval as text."""
     return "unbounded" if limit is None else f"{limit:.5g}"
 
 
 def _family(family: LinkFamily) -> str:
+    """Return which parameters of a family follow from the others, and by how much, as text."""
     verb = "is" if len(family.stated) == 1 else "are"
     stated_names = ", ".join(family.stated)
     text = f"{', '.join(family.members)}: if {stated_names} {verb} known, the others follow"

@@ -127,7 +127,7 @@ def _require_outer_fittings(name: str, lower: NumericBeam, upper: NumericBeam) -
             mass = numbers.fittings[1]
             raise InputError.of(
                 f"rods.{name}.{part}.fittings",
-                f"{mass:.4g} kg at the inner end of a telescopic part is not supported",
+                f"a mass ({mass:.4g} kg) at the inner end of a telescopic part is not supported",
                 "add this mass to the fitting at `start`, or spread it with `distributed: yes`",
             )
 

@@ -2,8 +2,8 @@
 
 The model is a tree of rigid links with loop constraints. It is built from the description
 (`mechanism.links.rigid_tree`, which the writers of other formats also use), not from Tauloop's
-equations. It differs from the tree of the equations: it may cut other joints, every rod is a body
-with joints, and rods are cut at their far ends.
+equations. It differs from the tree of the equations: it may cut different joints, every rod is a
+body with joints, and rods are cut at their far ends.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlacedJoint:
-    """A joint of the file, cut or not, with the numeric poses of its two frames.
+    """A joint of the machine file, cut or not, with the numeric poses of its two frames.
 
     Attributes:
         joint: description of the joint in the machine file.
@@ -95,17 +95,22 @@ CurveFunction = Callable[[Array], tuple[Array, Array, Array]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Loads:
-    """Elements on the coordinates: rotors, springs, actuators and couplings.
+    """Elements on the coordinates: rotors, springs, the transmission of actuators, and couplings.
+
+    Row i of the couplings is the constraint that the sum of gears_ij q_j over j, minus the sum of
+    its curves, equals gear_offsets_i.
 
     Attributes:
         inertia: (n_v, n_v) inertia of rotors, including those of actuators, kg m^2 or kg.
-        stiffness: (n_v,) stiffness of springs, N m/rad or N/m.
-        preload: (n_v,) stiffness times rest position, N m or N.
-        q_index: index of the coordinate of each velocity; -1 for angular velocities of balls.
+        stiffness: (n_v,) stiffness of springs, N m/rad or N/m; zero where there is no spring.
+        preload: (n_v,) spring forces at zero coordinates, which are stiffness times rest position,
+            N m or N.
+        q_index: index of the coordinate of each velocity; -1 for angular velocities of balls, which
+            have no springs and no couplings.
         transmission: matrix (n_u, n_v) from velocities to actuator velocities.
         actuators: names of the actuators.
         gears: (n_g, n_v) ratios of couplings between coordinates.
-        gear_offsets: (n_g,) value of the sum of ratios times coordinates, rad or m.
+        gear_offsets: (n_g,) constant of each coupling, rad or m.
         curves: for each cam, the row of the coupling, the index of the velocity, and the curve.
     """
 
@@ -120,7 +125,7 @@ class Loads:
     curves: tuple[tuple[int, int, CurveFunction], ...] = ()
 
     def springs(self, q: Array) -> Array:
-        """Return K q - preload (N, n_v): the generalized forces that balance the springs.
+        """Return the generalized forces K q - preload (N, n_v) that balance the springs.
 
         K is the stiffness of the springs, and q are coordinates (N, n_q).
         """
@@ -135,12 +140,12 @@ class RigidTree:
         name: name of the mechanism.
         gravity: (3,) acceleration of gravity, m/s^2.
         links: links, parents before their children.
-        bodies: link index of each body of the file.
-        joints: all joints of the file, by name.
+        bodies: link index of each body of the machine file, by name.
+        joints: all joints of the machine file, by name.
         tree: names of the joints in the tree, from the base outwards; the others are cut.
         rods: links and joints of the rods.
         constraints: constraints that close the loops.
-        loads: rotors, springs, actuators and couplings on the coordinates.
+        loads: rotors, springs, transmission and couplings on the coordinates.
         tool: the tool center point.
     """
 
