@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from extras import extra
 from scipy.spatial.transform import Rotation
+from tree_numbers import OpenTree
 
 from tauloop import Model
 from tauloop.common.errors import DescriptionError
@@ -242,3 +243,31 @@ def test_a_leg_with_rods_and_springs_moves_as_mujocos_own_terms_say() -> None:
             [native.inward(j, q) @ a[list(edge.v)] for j, edge in enumerate(native.edges)]
         )
         assert np.abs(ours - expected).max() < DIFFERENCES * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    ("geoms", "moment"),
+    [
+        ("", 1.0 + 2.0 * 0.1**2),
+        ('<geom size=".1" group="4"/>', 1.0 + 2.0 * 0.1**2),
+        ('<geom size=".1" mass="0"/>', 1.0 + 2.0 * 0.1**2),
+        ('<geom size=".1" density="0"/>', 1.0 + 2.0 * 0.1**2),
+        ('<geom size=".1" mass="3"/>', 0.4 * 3.0 * 0.1**2),
+    ],
+)
+def test_an_inertial_counts_if_no_geom_replaces_it(
+    tmp_path: Path, geoms: str, moment: float
+) -> None:
+    """With ``inertiafromgeom="true"``: the moment about the hinge in closed form, and MuJoCo's."""
+    mujoco = extra("mujoco")
+    inertial = '<inertial mass="2" pos="0 0 0.1" diaginertia="1 1.1 1.2"/>'
+    text = f"""<mujoco><compiler inertiafromgeom="true" inertiagrouprange="0 2"/><worldbody>
+<body name="link"><joint name="hinge" axis="1 0 0"/>{inertial}{geoms}</body></worldbody></mujoco>"""
+    tree = OpenTree(read(tmp_path, text))
+    force, _ = tree(np.zeros(1), np.zeros(1), np.ones(1))
+    model = mujoco.MjModel.from_xml_string(text)
+    data, theirs = mujoco.MjData(model), np.zeros(1)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_mulM(model, data, theirs, np.ones(1))
+    assert force[0] == pytest.approx(moment, rel=AGREEMENT)
+    assert force[0] == pytest.approx(theirs[0], rel=AGREEMENT)

@@ -72,12 +72,12 @@ def body_inertia(
     if len(inertials) > 1:
         what = f"has {len(inertials)} <inertial> elements"
         reader.problem(inertials[1][0], name, what, "keep one of them")
-    if inertials and from_geoms != "true":
-        return _possible(reader, name, _inertial(reader, name, *inertials[0]))
-    if from_geoms == "false":
-        return None
-    geom_inertias = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
+    geom_inertias: list[LinkInertia | None] = []
+    if from_geoms == "true" or (from_geoms == "auto" and not inertials):
+        geom_inertias = [_geom(reader, name, geom, frame, meshes) for geom, frame in geoms]
     inertias = [inertia for inertia in geom_inertias if inertia is not None]
+    if not inertias and inertials:  # also if no geom with mass could replace it
+        return _possible(reader, name, _inertial(reader, name, *inertials[0]))
     if not inertias:
         return None
     reader.solids.append(name)
