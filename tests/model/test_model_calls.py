@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 
 import tauloop as tl
 from tauloop.kinematics import random_states
@@ -158,3 +160,44 @@ def test_poses_of_kinematics_state_their_coordinates() -> None:
     again = tl.forward_kinematics("delta", inverse.actuators)
     assert again.platform == pytest.approx([0.0, 0.0, -0.5], abs=1e-9)
     assert again.tool_pose[0, :3, 3] == pytest.approx(again.tool[0])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("library", ["pandas", "xarray"])
+def test_tables_of_samples_are_read_by_label(rows: int, library: str) -> None:
+    """Against arrays in the machine's order, and accelerations back from the forces."""
+    arrays = {
+        "position": np.array([[0.0, 0.0, -0.5], [0.02, 0.01, -0.48], [0.03, -0.02, -0.46]]),
+        "velocity": np.array([[0.1, -0.2, 0.3], [0.3, 0.2, 0.1], [-0.1, 0.1, 0.2]]),
+        "acceleration": np.array([[1.0, 2.0, 3.0], [-3.0, 2.0, 1.0], [2.0, -1.0, 3.0]]),
+    }
+    model, order = tl.Model("delta"), ["z", "x", "y"]
+    tables = {
+        name: pd.DataFrame(array[:rows], columns=list("xyz"), index=range(7, 7 + rows))[order]
+        for name, array in arrays.items()
+    }
+    if library == "xarray":
+        tables = {
+            name: xr.DataArray(table.to_numpy(), dims=("t", "axis"), coords={"axis": order})
+            for name, table in tables.items()
+        }
+    forces = tl.inverse_dynamics(model, *tables.values()).forces.force
+    expected = model.inverse_dynamics(*(array[:rows] for array in arrays.values())).force
+    np.testing.assert_allclose(forces, expected, rtol=1e-12)
+    position, velocity, _ = tables.values()
+    motion = tl.forward_dynamics(model, position, velocity, forces)
+    np.testing.assert_allclose(motion.acceleration, arrays["acceleration"][:rows], rtol=1e-9)
+
+
+def test_a_table_of_one_row_is_a_pose() -> None:
+    pose = pd.DataFrame([[-0.5, 0.0, 0.02]], columns=["z", "y", "x"])
+    model = tl.Model("delta")
+    actuators = tl.inverse_kinematics(model, pose).actuators
+    np.testing.assert_array_equal(
+        actuators, tl.inverse_kinematics(model, [0.02, 0.0, -0.5]).actuators
+    )
+    np.testing.assert_allclose(
+        tl.forward_kinematics(model, actuators).platform, [0.02, 0.0, -0.5], atol=1e-12
+    )
+    with pytest.raises(tl.InputError, match="has 2 rows"):
+        tl.inverse_kinematics(model, pd.concat([pose, pose]))

@@ -670,6 +670,11 @@ def by_label(value: Any) -> Any:
     return value
 
 
+def is_labeled_table(value: Any) -> bool:
+    """Return whether labeled data (see `by_label`) have two dimensions, such as a `DataFrame`."""
+    return getattr(value, "ndim", 1) == 2 and isinstance(by_label(value), dict)
+
+
 def _are_texts(labels: list[Any]) -> bool:
     """Return whether the list is not empty and contains only texts."""
     return bool(labels) and all(isinstance(label, str) for label in labels)

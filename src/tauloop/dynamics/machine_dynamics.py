@@ -20,7 +20,7 @@ from tauloop.common.datasets import (
 )
 from tauloop.common.errors import InputError, PoseError, Problems, solving
 from tauloop.common.keywords import keywords
-from tauloop.common.options import Options, by_label, option
+from tauloop.common.options import Options, by_label, is_labeled_table, option
 from tauloop.common.plain import OMITTED, in_json, json_keys
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import DEFERRED, dataclass, deferred
@@ -400,9 +400,10 @@ def inverse_dynamics(
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine; the
             formulation of a model is used.
-        position, velocity, acceleration: samples (N, n) or one sample (n,) in SI units; or one
-            sample by names, such as ``{"x": "10 mm"}`` or ``"x=10mm"``. Positions that are not
-            named are at the reference pose; velocities and accelerations are zero.
+        position, velocity, acceleration: samples (N, n) or one sample (n,) in SI units; a table
+            with a column for each coordinate, in any order; or one sample by names, such as
+            ``{"x": "10 mm"}`` or ``"x=10mm"``. Positions that are not named are at the reference
+            pose; velocities and accelerations are zero.
         options: the motion; by default the machine is at rest at the reference pose.
         coordinates: coordinates of the motion: "platform" (the default) or "actuators".
         time: times (N,) of samples in arrays, s; by default the indices of the samples.
@@ -674,7 +675,8 @@ def _samples(
         value = stated.get(name)
         default = reference if name == "position" else np.zeros(port.size)
         with problems.collecting(InputError):
-            value = by_label(value)
+            if not is_labeled_table(value):  # `checked` reads the rows of tables by label
+                value = by_label(value)
             is_named = value is None or isinstance(value, str | Mapping) or has_texts(value)
             rows[name] = named_values(port, name, value, default) if is_named else value
     InputError.raise_if_any(problems)
@@ -762,9 +764,9 @@ def forward_dynamics(
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.
-        position, velocity: samples (N, n) or one sample (n,) in SI units; or one sample by names,
-            such as ``{"x": "10 mm"}``. Positions that are not named are at the reference pose;
-            velocities are zero.
+        position, velocity: samples (N, n) or one sample (n,) in SI units; a table with a column for
+            each coordinate, in any order; or one sample by names, such as ``{"x": "10 mm"}``.
+            Positions that are not named are at the reference pose; velocities are zero.
         force: actuator forces (N, n_u) or (n_u,), N or N m; or by names. Forces that are not named
             are zero.
         coordinates: coordinates of the motion: "platform" or "actuators".

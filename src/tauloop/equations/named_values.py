@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.options import by_label, pairs
+from tauloop.common.options import by_label, is_labeled_table, pairs
 from tauloop.equations.ports import Port, checked
 from tauloop.mechanism.description.units import (
     ANGLE,
@@ -106,11 +106,11 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     Args:
         port: names and units.
         where: name of the option or argument, for messages.
-        values: one of these: a row of numbers in SI units or texts with units; a mapping from full
-            names or suffixes to such values; a text such as ``x=50mm,rz=10deg``; or None for the
-            default. If the port has a quaternion, ``rx``, ``ry``, ``rz`` are the components of a
-            rotation vector r (rad, at most half a revolution) that rotates the default orientation:
-            R = exp([r]) R_default.
+        values: one of these: a row of numbers in SI units or texts with units; a table of one row
+            with all columns, in any order; a mapping from full names or suffixes to such values; a
+            text such as ``x=50mm,rz=10deg``; or None for the default. If the port has a quaternion,
+            ``rx``, ``ry``, ``rz`` are the components of a rotation vector r (rad, at most half a
+            revolution) that rotates the default orientation: R = exp([r]) R_default.
         default: values (n,) for columns that are not given.
 
     Raises:
@@ -122,7 +122,9 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
         return np.asarray(default)
     if isinstance(values, str):
         values = pairs(where, values, problems, _example(port))
-    values = by_label(values)
+    is_table = is_labeled_table(values)
+    if not is_table:  # `checked` reads the row of a table by label
+        values = by_label(values)
     if has_texts(values):
         if len(values) != port.size:
             what = f"has {counted(len(values), 'value')}, needs {port.size}"
@@ -133,7 +135,7 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     if isinstance(values, Mapping):
         return _by_name(port, where, values, default, problems)
     arrays, single = checked({where: port}, {where: values})
-    if not single:
+    if not single and not (is_table and len(arrays[where]) == 1):
         what = f"has {counted(len(arrays[where]), 'row')}"
         raise InputError.of(where, what, f"give one position: {', '.join(port.columns)}")
     return np.asarray(arrays[where][0])
