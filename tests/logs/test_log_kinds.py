@@ -10,7 +10,7 @@ import pytest
 from extras import extra
 
 from tauloop.common.errors import LogError
-from tauloop.logs import LogFile, load_recording, read_signals, write_log
+from tauloop.logs import LogFile, load_recording, read_log, read_signals, write_log
 from tauloop.logs.log import Signals, samples as of_log
 
 TIME = np.arange(40) / 100.0
@@ -150,3 +150,37 @@ def test_a_csv_of_ours_is_read_as_before(tmp_path: Path) -> None:
         np.array_equal(x.values, y.values)
         for x, y in zip(log.channels, again.channels, strict=True)
     )
+
+
+def test_a_header_that_numpy_writes_as_a_comment_names_the_columns(tmp_path: Path) -> None:
+    """As `numpy.savetxt` writes it, against the table and the same file with a plain header."""
+    table = np.array([[0.0, 0.1, -2.0], [0.01, 0.2, 3.0], [0.02, 0.4, 1.0]])
+    header = "a rig\ntime [s],position.a [rad],force.a [N m]"
+    path = tmp_path / "log.csv"
+    read = []
+    for comments in ("# ", ""):
+        text = header if comments else header.partition("\n")[2]
+        np.savetxt(path, table, delimiter=",", header=text, comments=comments)
+        log = read_log(path)
+        assert log["time"].values.tolist() == table[:, 0].tolist()
+        read.append([log[name].values.tolist() for name in ("position.a", "force.a")])
+    assert read[0] == read[1] == [table[:, 1].tolist(), table[:, 2].tolist()]
+
+
+def test_a_comment_that_does_not_name_every_column_is_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    for comment in ("# time, position", "# 1, 2, 3", "# a rig"):
+        path.write_text(f"{comment}\n0,0.1,2\n0.1,0.2,3\n")
+        with pytest.raises(LogError, match="the first row contains numbers"):
+            read_log(path)
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "\ufeffsep=;"])
+def test_the_line_of_a_spreadsheet_that_states_the_delimiter_is_no_header(
+    tmp_path: Path, line: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"{line}\ntime [ms];position.a [deg]\n0;90\n10;45,5\n", encoding="utf-8")
+    log = read_log(path)
+    assert log["time"].values == pytest.approx([0.0, 0.01])
+    assert log["position.a"].values == pytest.approx(np.radians([90.0, 45.5]))

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from extras import extra
 
@@ -322,3 +323,40 @@ def test_plain_numbers_are_read_without_pandas(tmp_path: Path) -> None:
         command = [sys.executable, "-c", script, str(reading_apart._SCRIPT), str(path), POSITION]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         assert done.stdout.strip() == "[3.0, -1.0, 4.0, 2.0] False"
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_of_arrow_are_seconds_of_their_own_unit(
+    tmp_path: Path, unit: str, zone: str | None
+) -> None:
+    """Against the steps by which they were made, and pandas' seconds since 1970."""
+    start, steps = pd.Timestamp("2026-11-30T22:00:00"), [0, 1, 2, 3]
+    stamps = pd.Series(start + pd.to_timedelta(steps, "s")).dt.tz_localize(zone)
+    columns = {
+        "time": pyarrow.array(stamps, pyarrow.timestamp(unit, zone)),
+        "position.a [rad]": [1.0, 2.0, 3.0, 4.0],
+        "force.a [N]": [1.0, 2.0, 3.0, 4.0],
+    }
+    parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
+    signals = read_signals(tmp_path / "log.parquet")
+    assert (signals.time - signals.time[0]).tolist() == steps
+    assert signals.time[0] == stamps.iloc[0].timestamp()
+    columns["time"] = pyarrow.array(pd.to_timedelta(steps, "s"), pyarrow.duration(unit))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "log.parquet")
+    assert read_signals(tmp_path / "log.parquet").time.tolist() == steps
+
+
+def test_times_of_arrow_have_no_other_unit_and_are_no_angles(tmp_path: Path) -> None:
+    stamps = pyarrow.array(pd.to_timedelta([0, 1], "s"), pyarrow.duration("ns"))
+    path = tmp_path / "log.parquet"
+    parquet.write_table(pyarrow.table({"time": stamps, "position.a [rad]": [1.0, 2.0]}), path)
+    with pytest.raises(LogError, match="the file's type of this column states the unit"):
+        read_signals(LogFile(path=path, units={"time": "ms"}))
+    parquet.write_table(pyarrow.table({"time [s]": [0.0, 1.0], "position.a [rad]": stamps}), path)
+    with pytest.raises(LogError, match="contains duration"):
+        read_signals(path)
+    missing = pyarrow.array([0, None], pyarrow.timestamp("us"))
+    parquet.write_table(pyarrow.table({"time": missing, "position.a [rad]": [1.0, 2.0]}), path)
+    with pytest.raises(LogError, match="nan in row 2 is not a finite number"):
+        read_signals(path)

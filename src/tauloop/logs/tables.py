@@ -30,12 +30,17 @@ from tauloop.logs.files.csv_text import (
 from tauloop.logs.files.hdf5 import hdf5_columns
 from tauloop.logs.files.reading_apart import mat_columns, parquet_columns, parquet_schema
 from tauloop.logs.files.unpacking import require_ratio, unpacked
+from tauloop.mechanism.description.units import si_unit
 
 _HDF5_SIGNATURE = b"\x89HDF"
 #: Arrow types of numbers, or of dictionaries of numbers.
 _NUMERIC = re.compile(
     r"(dictionary<values=)?(u?int\d+|halffloat|float|double|decimal\d*\(.*\))(, indices=.*>)?"
 )
+#: Arrow types of times: the number of units of a time.
+_TIME_KIND = re.compile(r"(timestamp|duration)\[(s|ms|us|ns)(, tz=.+)?\]")
+#: First line by which Excel's CSV files state their delimiter.
+_DELIMITER_LINE = re.compile(r'"?sep=.?"?', re.ASCII)
 #: Maximum number of lines at the start of a text in which the column names are searched.
 MAX_PREAMBLE_LINES = 50
 _DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T].*)?|\d{1,2}:\d{2}(:.*)?", re.ASCII)
@@ -67,12 +72,14 @@ class LogTable(ABC):
         has_names: whether the file has column names; otherwise they are 1, 2, ...
         may_be_late: whether time stamps are times of receipt, which may be late and uneven.
         arrival: times of receipt (N,), s, by the recorder's clock; None if unknown.
+        times: indices of columns with times whose unit the file's type states; their numbers are s.
         notes: texts on findings that do not prevent the use of the log.
     """
 
     has_names = True
     may_be_late = False
     arrival: np.ndarray | None = None
+    times: frozenset[int] = frozenset()
     notes: tuple[str, ...] = ()
 
     def __init__(self, file: str, headers: Sequence[str], *, brackets_are_units: bool) -> None:
@@ -154,7 +161,8 @@ def _refused(
 class CsvTable(LogTable):
     """A text file with comma, semicolon or tab as delimiter; # may start lines before the header.
 
-    Without a header row, columns are numbered from 1. Unambiguous decimal commas are accepted.
+    The header may be the last of these lines, as `numpy.savetxt` writes it. Without a header,
+    columns are numbered from 1. Unambiguous decimal commas and Excel's ``sep=;`` are accepted.
     """
 
     def __init__(self, path: Path, names: Sequence[str] = ()) -> None:
@@ -171,6 +179,7 @@ class CsvTable(LogTable):
         self._data = _text_bytes(path)
         self._delimiter = ","
         self._skipped = 0
+        self._comment = ""
         with self._stream() as stream:
             header = next((line for line in iter(stream.readline, "") if self._is_header(line)), "")
         if not header:
@@ -185,6 +194,8 @@ class CsvTable(LogTable):
             raise _refused(str(path), what, "name every column", where="header")
         if names or not self.has_names:
             self._skipped -= 1
+            names = names or self._commented_names(len(cells))
+            self.has_names = bool(names)
             cells = list(names) or [str(k + 1) for k in range(len(cells))]
         self._data = with_decimal_points(self._data, self._skipped, self._delimiter)
         super().__init__(str(path), cells, brackets_are_units=True)
@@ -239,7 +250,22 @@ class CsvTable(LogTable):
 
     def _is_header(self, line: str) -> bool:
         self._skipped += 1
+        if self._skipped == 1 and _DELIMITER_LINE.fullmatch(line.strip()):
+            return False
+        if line.startswith("#"):
+            self._comment = line
         return bool(line.strip()) and not line.startswith("#")
+
+    def _commented_names(self, count: int) -> Sequence[str]:
+        """Return the column names in the last comment above the samples; empty if there are none.
+
+        Args:
+            count: number of columns.
+        """
+        text = self._comment.lstrip("#").strip()
+        names = next(csv.reader([text], delimiter=self._delimiter), [])
+        is_header = len(names) == count > 1 and not any(map(is_number, names))
+        return [name.strip() for name in names] if is_header else ()
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield line number and cells of every row that is not blank."""
@@ -360,13 +386,18 @@ class ParquetTable(LogTable):
             )
             raise _refused(str(path), what, "record or export the log again")
         super().__init__(str(path), self._headers, brackets_are_units=True)
+        times = (k for k, kind in enumerate(self._kinds) if _TIME_KIND.fullmatch(kind))
+        self.times = frozenset(k for k in times if si_unit(self.units[k] or "s") == "s")
+        self.units = tuple("s" if k in self.times else unit for k, unit in enumerate(self.units))
 
     def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
-        """Return the chosen columns; nulls are reported and become NaN."""
+        """Return the chosen columns, times in s; nulls are reported and become NaN."""
         path = Path(self.file)
         require_ratio(path, 8 * self._rows * max(len(columns), 1))
         numeric = [
-            column for column in dict.fromkeys(columns) if _NUMERIC.fullmatch(self._kinds[column])
+            column
+            for column in dict.fromkeys(columns)
+            if column in self.times or _NUMERIC.fullmatch(self._kinds[column])
         ]
         for column in dict.fromkeys(columns):
             if column not in numeric:

@@ -267,6 +267,11 @@ def _choices(
         unit = source.units.get(
             name, source.units.get(table.names[column], source.units.get(quantity))
         )
+        if column in table.times and unit not in (None, "s"):
+            what = f"is {unit!r}, but the file's type of this column states the unit of its times"
+            findings.add(
+                "units for nothing", f"units[{name!r}]", what, "omit this unit", table.file
+            )
         scale = find_scale(
             quantity, table.units[column] if unit is None else unit, table, column, findings
         )

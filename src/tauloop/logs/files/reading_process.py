@@ -28,6 +28,8 @@ ROWS_AT_ONCE = 65_536
 BUFFER = 65_536
 #: Memory in addition to the unpacked size of the file, bytes.
 READER_MEMORY = 1_000_000_000
+#: Number of Arrow's units of time in a second.
+UNITS_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 Answer = Iterator[tuple[dict[str, Any], np.ndarray | None]]
 
@@ -89,13 +91,15 @@ def parquet(path: str, names: list[str]) -> Answer:
 
 
 def _numbers(column: Any) -> np.ndarray:
-    """Return a column of Arrow as numbers; nulls are NaN.
+    """Return a column of Arrow as numbers, times in s; nulls are NaN.
 
     Arrow imports pandas for its own conversion, which takes longer than reading a long log. Columns
     of plain numbers do not need it.
     """
     import pyarrow
 
+    if pyarrow.types.is_temporal(column.type):
+        return _numbers(column.cast(pyarrow.int64())) / UNITS_PER_SECOND[column.type.unit]
     is_plain = pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type)
     if is_plain and not column.null_count:
         return np.from_dlpack(column)
