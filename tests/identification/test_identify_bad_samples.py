@@ -281,3 +281,22 @@ def test_an_output_ten_times_worse_than_its_twins_is_a_finding() -> None:
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, scale=0.5)), ()) == ()
     assert worse_than_comparable((output("a", 1.0), output("c", 14.0, unit="N")), ()) == ()
     assert worse_than_comparable((output("a", 1e-6), output("c", 1e-4)), ()) == ()
+
+
+def test_drives_at_their_limits_together_are_no_copies_of_training_samples(model: Model) -> None:
+    """The rows of such samples are zero; the others give the parameters of the whole log."""
+    log, at_limits = sound(), np.ones(len(TIME), dtype=bool)
+    for name, values in by_channel(log, "force").items():
+        bound = 0.7 * np.abs(values).max()
+        log = changed(log, f"force.{name}", slice(None), np.clip(values, -bound, bound))
+        at_limits &= np.abs(values) >= bound
+    assert len({*by_channel(log, "position")["motor_1"]}) > 0.9 * len(TIME)
+    assert at_limits.mean() > 0.05
+    document = identified(model, log, **OPTIONS)
+    assert document["status"] == "ok"
+    reference = {
+        row["name"]: row for row in identified(model, sound(), **OPTIONS)["base_parameters"]
+    }
+    for row in document["base_parameters"]:
+        other = reference[row["name"]]
+        assert abs(row["value"] - other["value"]) < 4.0 * row["standard_deviation"], row["name"]

@@ -240,7 +240,8 @@ def _check_held_out(training: RegressionData, held_out: RegressionData, problems
 def _count_copies(training: RegressionData, held_out: RegressionData) -> int:
     """Return the number of held-out samples that occur in the training data.
 
-    Samples are equal if their forces and one regressor column are equal to the last bit.
+    Samples are equal if their forces and one regressor column are equal to the last bit. Samples
+    without a usable force, whose rows are zero, are not counted.
     """
     kept = training.kept
     # The column with the largest range distinguishes samples even where forces are quantized.
@@ -254,6 +255,8 @@ def _count_copies(training: RegressionData, held_out: RegressionData) -> int:
     # data are compared in full.
     first_output = int(kept[0])
     is_repeated = np.isin(held_out.forces[:, first_output], training.forces[:, first_output])
+    if held_out.present is not None:
+        is_repeated &= held_out.present[:, kept].any(axis=1)
     if not is_repeated.any():
         return 0
     known = set(keys(training))
