@@ -126,7 +126,7 @@ def test_an_unknown_frame_is_found_with_align(session, tmp_path):
             "cannot be read from a bare table",
         ),
         (
-            {"noise": "0.02 mm", "measure": "pose", "parameters": ("track*.length",)},
+            {"noise": "0.02 mm,1 mrad", "measure": "pose", "parameters": ("track*.length",)},
             "no column 'measured.qw'",
         ),
         ({"noise": "0.02 mm", "parameters": ("track1.lenght",)}, "did you mean"),

@@ -48,8 +48,8 @@ class CalibrationOptions(Options):
 
     Attributes:
         measure: kind of measurement that a bare table contains.
-        noise: standard deviation of measurements in a bare table, such as '0.02 mm'; a number is in
-            SI units.
+        noise: standard deviation of measurements in a bare table, such as '0.02 mm', or for poses
+            '0.02 mm,0.1 mrad'; a number is in SI units.
         temperature_noise: standard deviation of temperatures in a bare table, such as '0.1 K'.
         encoder_noise: standard deviation of the encoders, such as '0.01 mm', instead of that of
             the measurement set; it determines the weights of encoders of redundant drives.
@@ -81,7 +81,7 @@ class CalibrationOptions(Options):
     """
 
     measure: str = option("position", choices=INSTRUMENT_KINDS)
-    noise: str | float | None = option(None, metavar="QUANTITY")
+    noise: str | float | tuple[str | float, ...] | None = option(None, read=str, metavar="QUANTITY")
     temperature_noise: str | float = option(0.0, metavar="QUANTITY")
     encoder_noise: str | float | None = None
     data: Path | None = None

@@ -22,7 +22,7 @@ bounds: {tower1.arm: 200 mm to 230 mm, tower*.end_stop: -5 mm to}
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,8 @@ from tauloop.mechanism.suggestions import suggestion, unknown_names
 
 #: Column with the number of the reading, in tables of readings that belong to several poses.
 READING_NUMBER_COLUMN = "reading"
+#: Examples of standard deviations by SI unit, for messages.
+_NOISE_EXAMPLES = {"m": "0.02 mm", "rad": "0.1 mrad"}
 #: Messages name the lines of tables with fewer rows than this.
 MAX_LABELED_ROWS = 1000
 
@@ -75,7 +77,7 @@ def read_measurements(
     mechanism: Mechanism,
     *,
     kind: str = "position",
-    noise: float | str | None = None,
+    noise: float | str | Sequence[float | str] | None = None,
     folder: str | Path | None = None,
     temperature_noise: float | str = 0.0,
 ) -> MeasurementSet:
@@ -90,7 +92,8 @@ def read_measurements(
         mechanism: the machine with the actuators of the encoders.
         kind: kind of measurement in a table, an instrument that needs no attributes (such
             as position, pose, between, contact or inclinometer).
-        noise: standard deviation of the readings in a table, SI, or a text such as ``0.02 mm``.
+        noise: standard deviation of the readings in a table, SI, or a text such as ``0.02 mm``; for
+            a pose one for each unit, such as ``0.02 mm,0.1 mrad``.
         folder: folder of the files that a YAML file refers to; by default that of the YAML file.
         temperature_noise: standard deviation of the temperatures in a table, K, or a text.
 
@@ -112,7 +115,8 @@ def read_measurements(
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
         raise InputError.of("noise", "is not given", remedy, file=str(path))
     if path.suffix.lower() in (CONFIGURATION_SUFFIX, *LOG_SUFFIXES):
-        return read_firmware(path, mechanism, _standard_deviation(noise, "m"))
+        (deviation,) = _standard_deviations(noise, ("m",))
+        return read_firmware(path, mechanism, deviation)
     table_kinds = [
         name for name, instrument in INSTRUMENTS.items() if not required_fields(instrument)
     ]
@@ -121,7 +125,7 @@ def read_measurements(
         what = f"measurements of kind {kind!r} cannot be read from a bare table"
         raise InputError.of(str(path), what, remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
-    noise = _standard_deviation(noise, instrument.errors[0][1])
+    deviations = _standard_deviations(noise, [unit for _, unit in instrument.errors])
     table = open_table(path)
     encoders, columns = _standard_encoders(mechanism), _standard_readings(table, instrument)
     if isinstance(instrument, Position):
@@ -135,7 +139,7 @@ def read_measurements(
         encoders,
         columns,
         {},
-        (noise,),
+        deviations,
         mechanism,
         ConditionColumns(
             loads=standard_loads(table),
@@ -147,9 +151,36 @@ def read_measurements(
     return MeasurementSet(series=(series,))
 
 
-def _standard_deviation(noise: float | str, unit: str) -> float:
-    """Return a standard deviation, SI, from a number or a text with a unit."""
-    return quantity("noise", noise, DIMENSIONS[unit]) if isinstance(noise, str) else noise
+def _standard_deviations(
+    noise: str | float | Sequence[str | float], units: Sequence[str]
+) -> tuple[float, ...]:
+    """Return one standard deviation, SI, or one for each error.
+
+    Args:
+        noise: numbers, or texts with units; a text may contain several, separated by commas.
+        units: SI unit of each error.
+
+    Raises:
+        InputError: a value or its unit is wrong, or the number of values is.
+    """
+    values = noise.split(",") if isinstance(noise, str) else noise
+    values = values if isinstance(values, Sequence) else (values,)
+    different_units = tuple(dict.fromkeys(units))
+    if len(values) == len(different_units) > 1:
+        values = [values[different_units.index(unit)] for unit in units]
+    if len(values) == 1 == len(different_units):
+        values, units = values[:1], different_units
+    if len(values) != len(units):
+        what = (
+            f"is {counted(len(values), 'value')}, but the {counted(len(units), 'error')} have "
+            f"the units {', '.join(different_units)}"
+        )
+        example = ",".join(_NOISE_EXAMPLES.get(unit, f"0.1 {unit}") for unit in different_units)
+        raise InputError.of("noise", what, f"give one value for each unit, such as '{example}'")
+    return tuple(
+        quantity("noise", value, DIMENSIONS[unit]) if isinstance(value, str) else float(value)
+        for value, unit in zip(values, units, strict=True)
+    )
 
 
 def _temperature_noise(noise: float | str) -> float:
