@@ -271,3 +271,32 @@ def test_an_inertial_counts_if_no_geom_replaces_it(
     mujoco.mj_mulM(model, data, theirs, np.ones(1))
     assert force[0] == pytest.approx(moment, rel=AGREEMENT)
     assert force[0] == pytest.approx(theirs[0], rel=AGREEMENT)
+
+
+LIMITED = """<mujoco><compiler angle="radian"/><default><joint actuatorfrcrange="-7 7"/></default>
+<worldbody><body name="a"><joint name="j1" axis="0 1 0" actuatorfrcrange="-20 20"/>{geom}
+<body name="b" pos="0.3 0 0"><joint name="j2" axis="0 1 0"/>{geom}
+<body name="c" pos="0.3 0 0"><joint name="j3" axis="0 1 0" actuatorfrclimited="false"/>{geom}
+<body name="d" pos="0.3 0 0"><joint name="j4" axis="0 1 0" actuatorfrclimited="false"/>{geom}
+</body></body></body></body></worldbody>
+<tendon><fixed name="t" actuatorfrcrange="-5 5"><joint joint="j3" coef="2"/></fixed></tendon>
+<actuator><motor name="m1" joint="j1" gear="-4"/><motor name="m2" joint="j2" forcerange="-3 3"/>
+<motor name="m3" tendon="t" gear="3"/><motor name="m4" joint="j4" gear="2"/></actuator></mujoco>"""
+
+
+def test_limits_of_the_forces_at_joints_and_tendons_limit_motors(tmp_path: Path) -> None:
+    """Against numbers by hand, and MuJoCo's joint forces of huge controls."""
+    mujoco = extra("mujoco")
+    text = LIMITED.format(geom='<geom size="0.1"/>')
+    arm = read(tmp_path, text)
+    assert [motor.force for motor in arm.actuators] == [20.0 / 4.0, 3.0, 5.0, np.inf]
+    assert "not used: actuatorfrcrange" not in arm.description
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 1e6
+    mujoco.mj_forward(model, data)
+    for k, motor in enumerate(arm.actuators[:3]):
+        ((_, ratio),) = motor.drives
+        largest = motor.force * abs(arm.value(ratio))
+        assert abs(data.qfrc_actuator[k]) == pytest.approx(largest, rel=AGREEMENT)
+    assert data.qfrc_actuator[3] == pytest.approx(2e6)

@@ -11,7 +11,13 @@ import numpy as np
 from tauloop.common.counts import counted
 from tauloop.common.records import dataclass
 from tauloop.formats.imported.leaves import Leaves
-from tauloop.formats.mjcf.settings import ACTUATORS, SERVOS, MjcfReader
+from tauloop.formats.mjcf.settings import (
+    ACTUATORS,
+    FORCE_RANGE,
+    FORCE_SWITCH,
+    SERVOS,
+    MjcfReader,
+)
 from tauloop.formats.mjcf.tendons import SpatialTendon, SpatialTendonReader
 from tauloop.formats.mjcf.tree import Bodies, TreeReader
 from tauloop.formats.urdf.builder import closing_joint
@@ -91,6 +97,7 @@ class ConstraintReader:
         self._losses: dict[str, dict[str, float]] = {}
         self._springs: dict[str, tuple[float, float]] = {}
         self._ranges: dict[str, tuple[float, float]] = {}
+        self._force_ranges: dict[str, tuple[float, float]] = {}
         self._spatial: dict[str, SpatialTendon] = {}
         self._can_push: dict[str, bool] = {}
         self._coupled_tendons: set[str] = set()
@@ -488,6 +495,7 @@ class ConstraintReader:
             return
         gear = (self._reader.numbers(node, name, "gear") or (1.0,))[0]
         ranges = [self._reader.limits(node, name, "forcerange", "forcelimited")]
+        ranges.append(self._force_ranges.get(tendon))
         if node.tag == "motor":
             ranges.append(self._reader.limits(node, name, "ctrlrange", "ctrllimited"))
         is_muscle = "muscle" in (node.tag, node.attributes.get("gaintype", ""))
@@ -601,7 +609,10 @@ class ConstraintReader:
         self._read_spring(node, name, default_rest)
 
     def _read_losses(self, node: XmlNode, name: str) -> None:
-        """Read the nonzero losses and the inertia of a tendon's length."""
+        """Read the nonzero losses, the inertia and the force limit of a tendon's length."""
+        forces = self._reader.limits(node, name, FORCE_RANGE, FORCE_SWITCH)
+        if forces is not None:
+            self._force_ranges[name] = forces
         values = {key: self._reader.value(node, name, key) for key in _TENDON_LOSSES}
         self._losses[name] = {key: value for key, value in values.items() if value}
 
@@ -786,6 +797,7 @@ class ConstraintReader:
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
         if gear**2 == 0.0:  # `_drives` has reported a zero gear
             gear = 1.0
+        force = min(force, self._transmitted_limit(node, name, gear))
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         friction = self._leaves.friction(
             name,
@@ -808,9 +820,26 @@ class ConstraintReader:
             rated_force=reader.extra("actuator", node, "rated_force", math.inf),
         )
 
+    def _transmitted_limit(self, node: XmlNode, name: str, gear: float) -> float:
+        """Return the limit of an actuator's force from the limit of its joint or tendon.
+
+        MuJoCo limits the sum of the forces at a joint after the gear, and at a tendon before it.
+        """
+        attribute = next((key for key in _TRANSMISSIONS if key in node.attributes), "")
+        word = node.attributes.get(attribute, "")
+        if attribute == "tendon":
+            return self._larger_end(node, name, FORCE_RANGE, self._force_ranges.get(word))
+        ends = self._bodies.force_ranges.get(self._bodies.joint_names.get(word, ""))
+        return self._larger_end(node, name, FORCE_RANGE, ends) / gear
+
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
+        """Return the larger magnitude of the ends of an actuator's range."""
+        return self._larger_end(node, name, key, self._reader.limits(node, name, key, switch))
+
+    def _larger_end(
+        self, node: XmlNode, name: str, key: str, ends: tuple[float, float] | None
+    ) -> float:
         """Return the larger magnitude of a range's ends; a motor has one limit for both directions."""
-        ends = self._reader.limits(node, name, key, switch)
         if ends is None:
             return math.inf
         is_pull = self._can_push.get(node.attributes.get("tendon", "")) is False

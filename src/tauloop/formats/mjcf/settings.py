@@ -49,6 +49,8 @@ CUSTOM_FRICTION_TERMS = {
     "static": "static part",
     "stribeck": "",
 }
+#: Range of the sum of the forces of all actuators on a joint or tendon, and its switch.
+FORCE_RANGE, FORCE_SWITCH = "actuatorfrcrange", "actuatorfrclimited"
 #: Attributes that may have coefficients of higher order.
 _POLYNOMIALS = ("stiffness", "damping")
 #: Attributes for an orientation, each with its number of components.

@@ -15,7 +15,7 @@ from tauloop.formats.imported.starts import ball_joint, free_joint
 from tauloop.formats.lengths import largest_length, without_rounding
 from tauloop.formats.mjcf.geoms import GeomReader
 from tauloop.formats.mjcf.inertia import body_inertia
-from tauloop.formats.mjcf.settings import MjcfReader
+from tauloop.formats.mjcf.settings import FORCE_RANGE, FORCE_SWITCH, MjcfReader
 from tauloop.formats.urdf.parts import identifier
 from tauloop.formats.xml.nodes import XmlNode
 from tauloop.mechanism.description.placements import (
@@ -74,6 +74,7 @@ class Bodies:
         compensated: compensated fraction of the weight of each body (gravcomp) if it is not zero.
         commanded: joints at which the actuators supply the compensation (actuatorgravcomp).
         prescribed: bodies that are moved externally (mocap).
+        force_ranges: range of the force of all actuators on a joint (actuatorfrcrange), N or N m.
         last: last body of the file that has mass and moves.
         heaviest: largest mass of a body, kg.
     """
@@ -90,6 +91,7 @@ class Bodies:
     compensated: dict[str, float] = field(default_factory=dict)
     commanded: set[str] = field(default_factory=set)
     prescribed: set[str] = field(default_factory=set)
+    force_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     last: str = ""
     heaviest: float = 0.0
 
@@ -404,6 +406,10 @@ class TreeReader:
         if reader.word(node, "actuatorgravcomp") == "true":
             self.bodies.commanded.add(name)
         lower, upper = self._limits(node, name, kind)
+        if kind in ("revolute", "prismatic"):
+            forces = reader.limits(node, name, FORCE_RANGE, FORCE_SWITCH)
+            if forces is not None:
+                self.bodies.force_ranges[name] = forces
         stored_friction = reader.stored_friction("joint", node)
         # on ball and free joints, these depend on the axes of the velocities
         if kind in ("spherical", "free"):
