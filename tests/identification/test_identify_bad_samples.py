@@ -10,11 +10,12 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from identifying import identified
 from planar_arm import FRICTION, MACHINE, TRUE, arm_log, arm_regressor
 
-from tauloop import Model
+from tauloop import InputError, Model, identify
 from tauloop.formats import loads
 from tauloop.identification.estimation.evaluation import OutputFit
 from tauloop.identification.faults.forces import worse_than_comparable
@@ -300,3 +301,15 @@ def test_drives_at_their_limits_together_are_no_copies_of_training_samples(model
     for row in document["base_parameters"]:
         other = reference[row["name"]]
         assert abs(row["value"] - other["value"]) < 4.0 * row["standard_deviation"], row["name"]
+
+
+def test_a_data_frame_is_identified_like_the_same_samples_in_memory(model: Model) -> None:
+    log = sound().dataset()
+    units = {name: log[name].attrs["units"] for name in log.data_vars}
+    frame = pd.DataFrame({f"{name} [{unit}]": log[name].values for name, unit in units.items()})
+    frame.insert(0, "time [s]", log["time"].values)
+    results = [identified(model, source, **OPTIONS) for source in (log, frame)]
+    assert results[1]["base_parameters"] == results[0]["base_parameters"]
+    for wrong in (3, [frame.to_numpy()]):
+        with pytest.raises(InputError, match="give a path"):
+            identify(model, wrong)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from extras import extra
 
@@ -184,3 +185,49 @@ def test_the_line_of_a_spreadsheet_that_states_the_delimiter_is_no_header(
     log = read_log(path)
     assert log["time"].values == pytest.approx([0.0, 0.01])
     assert log["position.a"].values == pytest.approx(np.radians([90.0, 45.5]))
+
+
+@pytest.mark.parametrize("kind", ["float64", "Float64", "float64[pyarrow]"])
+@pytest.mark.parametrize("time", ["number", "timedelta", "datetime", "index"])
+def test_a_data_frame_is_read_as_its_csv_file(tmp_path: Path, kind: str, time: str) -> None:
+    """Against the table in a file, and the numbers of which it is made."""
+    frame = pd.DataFrame(
+        {
+            "time [s]": TIME,
+            "position.a [deg]": np.degrees(MOTION[:, 0]),
+            "force.a [kN]": FORCE[:, 0],
+        }
+    )
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    from_file = read_signals(tmp_path / "log.csv")
+    frame = frame.astype(dict.fromkeys(frame.columns[1:], kind))
+    frame.index = pd.RangeIndex(100, 100 + len(frame))
+    if time == "index":
+        frame = frame.set_index("time [s]")
+    elif time != "number":
+        steps = pd.to_timedelta(TIME, "s")
+        start = pd.Timestamp("2026-11-30T22:00:00", tz="Europe/Berlin")
+        frame["time [s]"] = steps if time == "timedelta" else start + steps
+    log = read_signals(frame)
+    assert log.time - log.time[0] == pytest.approx(TIME, abs=1e-6)
+    for name, values in (("position", MOTION), ("force", 1e3 * FORCE)):
+        given = of_log(log, name, ("a",))[:, 0]
+        assert given == pytest.approx(values[:, 0], rel=1e-12, abs=1e-15)
+        assert given == pytest.approx(of_log(from_file, name, ("a",))[:, 0], rel=1e-12, abs=1e-15)
+
+
+def test_faults_of_a_data_frame_are_reported(tmp_path: Path) -> None:
+    sound = pd.DataFrame({"time [s]": [0.0, 0.1, 0.2], "position.a [rad]": [1.0, 2.0, 3.0]})
+    for change, message in (
+        ({"position.a [rad]": [1.0, None, 3.0]}, "nan in row 2 is not a finite number"),
+        ({"position.a [rad]": ["1", "2", "3"]}, "not numbers"),
+        ({"position.a [rad]": [True, False, True]}, "contains bool, not numbers"),
+        ({"time [s]": [0.0, 0.2, 0.1]}, "time decreases"),
+        ({"time [s]": pd.to_datetime(["2026-01-01", None, "2026-01-02"])}, "row 2 is not a finite"),
+    ):
+        with pytest.raises(LogError, match=message):
+            read_signals(sound.assign(**change))
+    with pytest.raises(LogError, match="has no unit"):
+        read_signals(sound.rename(columns={"position.a [rad]": "position.a"}))
+    with pytest.raises(LogError, match="has no samples"):
+        read_signals(sound.iloc[:0])

@@ -24,6 +24,7 @@ from tauloop.identification.preparation.measured_log import MeasuredLog
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.streaming import merge_data, split_each
 from tauloop.logs import Preparation, Signals, prepared_signals, read_log, sample_period, samples
+from tauloop.logs.files.opening import is_frame
 from tauloop.logs.log import as_signals, channels
 from tauloop.logs.preparation import common_cutoff
 from tauloop.mechanism.description import units
@@ -211,7 +212,7 @@ def identify_drive_stiffness(
 
 def _signals(log: LogSource) -> Signals:
     """Return a log as plain arrays."""
-    if isinstance(log, str | Path):
+    if isinstance(log, str | Path) or is_frame(log):
         return as_signals(read_log(log))
     return as_signals(log.log if isinstance(log, MeasuredLog) else log)
 

@@ -24,13 +24,14 @@ from tauloop.logs.velocities import SOURCES
 from tauloop.mechanism.description import units
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
     from tauloop.identification.preparation.measured_log import MeasuredLog
     from tauloop.logs import Signals
 
     #: A log: a file (a table, or a YAML file that describes a recording), or data in memory.
-    LogSource: TypeAlias = str | Path | xr.Dataset | Signals | MeasuredLog
+    LogSource: TypeAlias = str | Path | pd.DataFrame | xr.Dataset | Signals | MeasuredLog
 else:
 
     class _LogType(type):
@@ -44,8 +45,8 @@ else:
     class LogSource(metaclass=_LogType):
         """The type of a log at run time, with which arguments of functions are checked."""
 
-        CLASS_NAMES = ("Dataset", "Signals", "MeasuredLog")
-        in_words = "a path, an xarray.Dataset, Signals or a MeasuredLog"
+        CLASS_NAMES = ("DataFrame", "Dataset", "Signals", "MeasuredLog")
+        in_words = "a path, a pandas.DataFrame, an xarray.Dataset, Signals or a MeasuredLog"
 
 
 #: Names of estimators. `tauloop.identification.chosen` creates the estimators, because some of them

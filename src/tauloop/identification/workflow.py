@@ -143,7 +143,8 @@ def identify(
         machine: a model, a mechanism, a path, or the name of a shipped machine.
         logs: one log or several: files (CSV, Parquet or others with columns time, position.NAME,
             force.NAME, or a YAML file that describes files, columns and preparation), logs in
-            memory, or `MeasuredLog`.
+            memory (an `xarray.Dataset`, or a `pandas.DataFrame` with the headers of a CSV file), or
+            `MeasuredLog`.
         options: options of the identification.
         progress: called with the completed and the total number of stages.
 

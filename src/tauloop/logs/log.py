@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tauloop.common.datasets import Tabular
-from tauloop.common.errors import LogError
+from tauloop.common.errors import InputError, LogError
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
@@ -99,9 +99,16 @@ def units_of(variable: xr.DataArray | xr.Variable) -> str | None:
 
 
 def as_signals(log: Log) -> Signals:
-    """Return a log in either form as plain arrays, without copies."""
+    """Return a log in either form as plain arrays, without copies.
+
+    Raises:
+        InputError: it is neither `Signals` nor an `xarray.Dataset`.
+    """
     if isinstance(log, Signals):
         return log
+    if not hasattr(log, "data_vars"):
+        remedy = "give a path, a pandas.DataFrame, an xarray.Dataset or Signals"
+        raise InputError.of("log", f"is of type {type(log).__name__}", remedy)
     listed_channels = (
         Channel(
             quantity=variable.attrs["quantity"],

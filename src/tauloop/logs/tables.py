@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from tauloop.logs.files.hdf5 import hdf5_columns
 from tauloop.logs.files.reading_apart import mat_columns, parquet_columns, parquet_schema
 from tauloop.logs.files.unpacking import require_ratio, unpacked
 from tauloop.mechanism.description.units import si_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _HDF5_SIGNATURE = b"\x89HDF"
 #: Arrow types of numbers, or of dictionaries of numbers.
@@ -468,6 +472,56 @@ class ArrayTable(LogTable):
         values = np.stack(chosen, axis=1).astype(float)
         self._report_not_finite(values, columns, findings)
         return values
+
+
+class FrameTable(LogTable):
+    """A `pandas.DataFrame` whose columns have the names and units of a CSV file's header.
+
+    A named index is a column too. Columns of dates and times are times in s.
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        """Store the columns.
+
+        Raises:
+            LogError: there are no columns, or no samples.
+        """
+        name = type(frame).__name__
+        if frame.index.name is not None:
+            frame = frame.reset_index()
+        if not frame.size:
+            raise _refused(name, "has no samples", "give a table with a row for each sample")
+        super().__init__(name, [str(column) for column in frame.columns], brackets_are_units=True)
+        self._frame = frame
+        kinds = [str(getattr(kind, "kind", "O")) for kind in frame.dtypes]
+        self.times = frozenset(
+            k
+            for k, kind in enumerate(kinds)
+            if kind in "mM" and si_unit(self.units[k] or "s") == "s"
+        )
+        self.units = tuple("s" if k in self.times else unit for k, unit in enumerate(self.units))
+        self._numeric = self.times.union(k for k, kind in enumerate(kinds) if kind in "iuf")
+
+    def numbers(self, columns: Sequence[int], findings: Findings) -> np.ndarray:
+        """Return the chosen columns, times in s; missing values are reported and become NaN."""
+        values = np.full((len(self._frame), len(columns)), np.nan)
+        for k, column in enumerate(columns):
+            if column in self._numeric:
+                values[:, k] = self._column(column)
+                self._report_not_finite(values[:, k : k + 1], [column], findings)
+                continue
+            where = f"column {self.names[column]!r}"
+            what = f"contains {self._frame.dtypes.iloc[column]}, not numbers"
+            remedy = "use another column or convert this one"
+            findings.add("columns that are not numbers", where, what, remedy, self.file)
+        return values
+
+    def _column(self, column: int) -> np.ndarray:
+        series = self._frame.iloc[:, column]
+        if column not in self.times:
+            return np.asarray(series.to_numpy(dtype=float, na_value=np.nan))
+        ticks = series.dt.as_unit("ns").astype("int64").to_numpy() / 1e9
+        return np.where(series.isna(), np.nan, ticks)
 
 
 class MatTable(ArrayTable):

@@ -18,6 +18,7 @@ from tauloop.identification.preparation.two_runs import SubtractionOptions, subt
 from tauloop.identification.regression.data import RegressionData
 from tauloop.identification.regression.from_log import motion_regressor, require_positions
 from tauloop.logs import Signals, load_recording, samples
+from tauloop.logs.files.opening import is_frame
 from tauloop.logs.log import as_signals
 from tauloop.model import Model
 
@@ -68,6 +69,8 @@ def recorded(source: LogSource, name: str, folder: Path | None, repairs: Repairs
     """
     if isinstance(source, MeasuredLog):
         return replace(source, log=repairs.apply(source.log))
+    if is_frame(source):
+        return MeasuredLog(name=name, log=repairs.read(source))
     if not isinstance(source, str | Path):
         return MeasuredLog(name=name, log=repairs.apply(as_signals(source)))
     path = Path(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from tauloop.identification.values import si_value
 from tauloop.logs import FillGaps, LogFile, Signals, held, read_signals, resampled
 from tauloop.mechanism.suggestions import unknown_names
 from tauloop.model import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,9 @@ class Repairs:
     gaps: FillGaps | None = None
     resample: bool = False
 
-    def read(self, *files: LogFile | str | Path, sample_rate: float | None = None) -> Signals:
+    def read(
+        self, *files: LogFile | str | Path | pd.DataFrame, sample_rate: float | None = None
+    ) -> Signals:
         """Read a recording and repair it.
 
         Returns:

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tauloop.common.errors import LogError
 from tauloop.common.files import unreadable
 from tauloop.logs.files.bags import BagTable, is_bag
 from tauloop.logs.files.hdf5 import hdf5_columns
-from tauloop.logs.tables import ArrayTable, CsvTable, LogTable, MatTable, ParquetTable
+from tauloop.logs.tables import (
+    ArrayTable,
+    CsvTable,
+    FrameTable,
+    LogTable,
+    MatTable,
+    ParquetTable,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Extensions of log files, for messages; ROS bags may also be folders.
 ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
 
 
-def open_table(path: str | Path, between: str | None = None) -> LogTable:
+def is_frame(source: Any) -> TypeGuard[pd.DataFrame]:
+    """Return whether a log is a `pandas.DataFrame`; importing pandas is slow."""
+    return hasattr(source, "iloc") and hasattr(source, "columns")
+
+
+def open_table(path: str | Path | pd.DataFrame, between: str | None = None) -> LogTable:
     """Open a file by its extension, one of `ENDINGS`, or a rosbag2 folder.
 
     Args:
-        path: the file or folder.
+        path: the file or folder; or a table in memory.
         between: for a bag, the interpolation between messages of a topic, a name in
             `time_base.INTERPOLATIONS`.
 
@@ -28,6 +44,8 @@ def open_table(path: str | Path, between: str | None = None) -> LogTable:
     Raises:
         LogError: the file is missing, empty, damaged, or not a log file.
     """
+    if is_frame(path):
+        return FrameTable(path)
     path = Path(path)
     if is_bag(path) and (path.is_dir() or unreadable(path) is None):
         return BagTable(path, between or "linear")

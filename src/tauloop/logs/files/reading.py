@@ -25,6 +25,7 @@ from tauloop.logs.tables import MISSING_KINDS, CsvTable, LogTable
 from tauloop.mechanism.suggestions import listing, suggestion, unknown_names
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 #: Usual names of time columns.
@@ -39,7 +40,8 @@ class LogFile(ReprMixin):
     Attributes:
         path: ``.csv``, ``.csv.gz``, ``.parquet``, ``.mat``, ``.h5`` or ``.hdf5``; or a ROS bag (a
             rosbag2 folder, ``.mcap``, ``.db3``, or ``.bag`` of ROS 1), whose columns are
-            ``/topic.field`` (`tauloop.logs.files.bags`).
+            ``/topic.field`` (`tauloop.logs.files.bags`). Also a `pandas.DataFrame` whose columns
+            have the names of a CSV file's header.
         columns: quantity -> channel -> column, such as ``{"position": {"motor_1": "Joint_1"}}``;
             columns of a text without a header are called "1", "2", ... The units of the quantities
             position, velocity, acceleration and force are checked; other quantities may have any
@@ -54,7 +56,7 @@ class LogFile(ReprMixin):
             `time_base.INTERPOLATIONS`: "linear" (default), "hold" or "cubic".
     """
 
-    path: str | Path
+    path: str | Path | pd.DataFrame
     columns: Mapping[str, Mapping[str, str]] | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     time: str | None = None
@@ -84,7 +86,7 @@ class _Part:
 
 
 def read_log(
-    *files: LogFile | str | Path,
+    *files: LogFile | str | Path | pd.DataFrame,
     sample_rate: float | None = None,
     gaps: FillGaps | None = None,
     resample: bool = False,
@@ -93,7 +95,7 @@ def read_log(
     """Return one recording from one or several files, merged row by row.
 
     Args:
-        files: the files with their columns; a plain path is a file with names ``quantity.channel``.
+        files: the files with their columns; a plain path or table has names ``quantity.channel``.
         sample_rate: samples per second, Hz, if no file has a time column; time then starts at zero.
         gaps: permitted gaps, which are interpolated; by default missing samples are rejected.
         resample: whether to resample at uniform times (`resampled`), which permits uneven, late
@@ -113,7 +115,7 @@ def read_log(
 
 
 def read_signals(
-    *files: LogFile | str | Path,
+    *files: LogFile | str | Path | pd.DataFrame,
     sample_rate: float | None = None,
     gaps: FillGaps | None = None,
     resample: bool = False,
