@@ -211,9 +211,11 @@ def test_a_data_frame_is_read_as_its_csv_file(tmp_path: Path, kind: str, time: s
     log = read_signals(frame)
     assert log.time - log.time[0] == pytest.approx(TIME, abs=1e-6)
     for name, values in (("position", MOTION), ("force", 1e3 * FORCE)):
-        given = of_log(log, name, ("a",))[:, 0]
-        assert given == pytest.approx(values[:, 0], rel=1e-12, abs=1e-15)
-        assert given == pytest.approx(of_log(from_file, name, ("a",))[:, 0], rel=1e-12, abs=1e-15)
+        values_read = of_log(log, name, ("a",))[:, 0]
+        assert values_read == pytest.approx(values[:, 0], rel=1e-12, abs=1e-15)
+        assert values_read == pytest.approx(
+            of_log(from_file, name, ("a",))[:, 0], rel=1e-12, abs=1e-15
+        )
 
 
 def test_faults_of_a_data_frame_are_reported(tmp_path: Path) -> None:
