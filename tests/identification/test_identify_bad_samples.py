@@ -313,3 +313,20 @@ def test_a_data_frame_is_identified_like_the_same_samples_in_memory(model: Model
     for wrong in (3, [frame.to_numpy()]):
         with pytest.raises(InputError, match="give a path"):
             identify(model, wrong)
+
+
+def test_a_held_position_is_named_and_its_remedy_gives_the_parameters(model: Model) -> None:
+    log, name = sound(), "position.motor_2"
+    held = np.repeat(by_channel(log, "position")["motor_2"][::4], 4)
+    log = changed(log, name, slice(None), held)
+    document = identified(model, log, **OPTIONS)
+    assert [finding["where"] for finding in document["findings"]] == [name]
+    assert "changes only every 4 samples" in document["findings"][0]["what"]
+    remedied = identified(model, log.part(slice(None, None, 4)), trim=30)
+    assert remedied["status"] == "ok"
+    reference = {
+        row["name"]: row for row in identified(model, sound(), **OPTIONS)["base_parameters"]
+    }
+    for row in remedied["base_parameters"]:
+        other = reference[row["name"]]
+        assert abs(row["value"] - other["value"]) < 5.0 * row["standard_deviation"], row["name"]

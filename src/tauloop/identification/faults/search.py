@@ -32,6 +32,7 @@ from tauloop.identification.faults.preparation_error import (
     preparation_errors,
 )
 from tauloop.identification.faults.recording.dead_channels import copied, dead
+from tauloop.identification.faults.recording.held_positions import held_positions
 from tauloop.identification.faults.recording.signals import clipped_channels
 from tauloop.identification.faults.recording.time_stamps import jitter
 from tauloop.identification.faults.recording.time_unit import wrong_time_unit
@@ -191,8 +192,8 @@ def faults_of_log(
     """Return the faults of the channels of one log.
 
     If gains of the forces are estimated, single channels are not tested with the model, because the
-    scale of the forces is unknown. If a channel is clipped, dead or a copy, or a periodic motion
-    does not repeat, no other fault is searched, because this fault may cause the misfit.
+    scale of the forces is unknown. If a channel is clipped, dead, a copy or held, or a periodic
+    motion does not repeat, no other fault is searched, because this fault may cause the misfit.
 
     Args:
         model: the machine.
@@ -211,6 +212,7 @@ def faults_of_log(
         *clipped_channels(log.log, limits=force_limits(model)),
         *dead(log.log, driven),
         *copied(log.log, driven),
+        *held_positions(log.log, driven),
     )
     if log.average is not None:
         problems += (*not_repeated(log.average), *cut_off(log.average, log.highest))
