@@ -112,7 +112,7 @@ def test_labels_that_are_no_coordinates_are_refused(model: tl.Model) -> None:
         (lambda m: tl.workspace(m, limits={}), "limits", "did you mean ranges?"),
         (lambda m: tl.calibrate(m, "a.csv", n_jobs=2), "n_jobs", "did you mean workers?"),
         (lambda m: tl.convert(m, "a.xml", format="mujoco"), "format", "did you mean mjcf?"),
-        (lambda m: tl.identify(m, pd.DataFrame({"t": [0]})), "logs", "give a path"),
+        (lambda m: tl.identify(m, {"t": [0]}), "logs", "give a path"),
         (lambda m: tl.calibrate(m, pd.DataFrame({"t": [0]})), "measurements", "a path"),
         (lambda _: tl.Payload(mass=1.0, com=REST), "com", "did you mean center?"),
         (lambda _: tl.Payload(0.5), "Payload", "as keyword arguments"),
