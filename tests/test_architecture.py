@@ -140,18 +140,17 @@ def _all_imported(text: str, module: str, is_package: bool) -> list[str]:
 
 
 @cache
+def looked_at(path: Path) -> tuple[list[tuple[int, str]], list[str]]:
+    """Lines and names of all imports of a file, and what breaks a rule in it: a file is parsed once."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    imports = [*imported(tree, module_name(path), path.name == "__init__.py")]
+    return imports, [*broken_rules(path, text, tree)]
+
+
 def imports_of_package() -> dict[str, list[tuple[int, str]]]:
     """Lines and names of all imports of each module of the package."""
-    return {
-        module_name(path): [
-            *imported(
-                ast.parse(path.read_text(encoding="utf-8")),
-                module_name(path),
-                path.name == "__init__.py",
-            )
-        ]
-        for path in SOURCES
-    }
+    return {module_name(path): looked_at(path)[0] for path in SOURCES}
 
 
 def wrong_imports(tree: ast.Module, module: str, is_package: bool = False) -> Iterator[str]:
@@ -636,10 +635,9 @@ def test_there_is_something_to_look_at() -> None:
     assert "delta" in MACHINES
 
 
-def broken_rules(path: Path) -> Iterator[str]:
+def broken_rules(path: Path, text: str, tree: ast.Module) -> Iterator[str]:
     """What breaks a rule in a file of the package; a rule about words is put to files that have them."""
-    text, module = path.read_text(encoding="utf-8"), module_name(path)
-    tree = ast.parse(text)
+    module = module_name(path)
     yield from wrong_imports(tree, module, path.name == "__init__.py")
     yield from raised_by_hand(tree)
     if module not in COMPILES and re.search(r"\b(print|eval|exec)\b", text):
@@ -657,7 +655,7 @@ def broken_rules(path: Path) -> Iterator[str]:
 )
 def test_files_keep_the_rules(package: str) -> None:
     sources = [path for path in SOURCES if path.relative_to(PACKAGE).parts[0] == package]
-    broken = {path.relative_to(PACKAGE).as_posix(): [*broken_rules(path)] for path in sources}
+    broken = {path.relative_to(PACKAGE).as_posix(): looked_at(path)[1] for path in sources}
     assert {path: rules for path, rules in broken.items() if rules} == {}
 
 
