@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -97,6 +98,9 @@ def test_coverage_of_a_closed_form_is_counted(monkeypatch, tmp_path):
     coverage = module("independent_coverage", monkeypatch)
     monkeypatch.setattr(
         coverage, "CONDITIONS", {"forces 2 ms late": coverage.CONDITIONS["forces 2 ms late"]}
+    )
+    monkeypatch.setattr(
+        coverage.closed_form, "log_of", partial(coverage.closed_form.log_of, seconds=6.0)
     )
     (row,) = coverage.rows_of(1, "five-bar")
     covered, worst, ok = coverage.fractions(row)

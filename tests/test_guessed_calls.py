@@ -30,35 +30,46 @@ def model() -> tl.Model:
     return tl.Model("delta")
 
 
-@pytest.mark.parametrize(
-    "pose",
-    [
-        ROW,
-        tuple(ROW),
-        np.array(ROW),
-        np.array(ROW, dtype=object),
-        ["10 mm", 0.0, "-50 cm"],
-        "x=10 mm, y=0, z=-0.5",
-        SHUFFLED,
-        {"platform.z": "-500 mm", "platform.x": "1 cm", "platform.y": 0},
-        pd.Series(SHUFFLED),
-        pd.Series(ROW),
-        pd.DataFrame([SHUFFLED]).iloc[0],
-        xr.Dataset(SHUFFLED),
-        xr.DataArray(ROW),
-        xr.DataArray([-0.5, 0.01, 0.0], {"axis": ["z", "x", "y"]}, ["axis"]),
-    ],
-    ids=lambda pose: type(pose).__name__,
-)
+#: A row, a text, names in another order, and axes with labels in another order.
+FEW_FORMS = [
+    ROW,
+    "x=10 mm, y=0, z=-0.5",
+    SHUFFLED,
+    xr.DataArray([-0.5, 0.01, 0.0], {"axis": ["z", "x", "y"]}, ["axis"]),
+]
+MORE_FORMS = [
+    tuple(ROW),
+    np.array(ROW),
+    np.array(ROW, dtype=object),
+    ["10 mm", 0.0, "-50 cm"],
+    {"platform.z": "-500 mm", "platform.x": "1 cm", "platform.y": 0},
+    pd.Series(SHUFFLED),
+    pd.Series(ROW),
+    pd.DataFrame([SHUFFLED]).iloc[0],
+    xr.Dataset(SHUFFLED),
+    xr.DataArray(ROW),
+]
+
+
+@pytest.mark.parametrize("pose", [*FEW_FORMS, *MORE_FORMS], ids=lambda pose: type(pose).__name__)
 def test_a_pose_has_any_form_and_labels_count_more_than_the_order(
     model: tl.Model, pose: object
 ) -> None:
-    """Everywhere: in arguments, options, starts and ends. Oracle: the pose by its names."""
+    """Oracle: the pose by its names."""
     expected = tl.inverse_kinematics(model, POSE).actuators
     assert tl.inverse_kinematics(model, pose).actuators.tolist() == expected.tolist()
     force = tl.inverse_dynamics(model, POSE, REST, REST).force
     assert tl.inverse_dynamics(model, pose=pose).force.tolist() == force.tolist()  # type: ignore[arg-type]
     assert tl.jacobian(model, pose).q.tolist() == tl.jacobian(model, POSE).q.tolist()
+
+
+@pytest.mark.parametrize(
+    "pose",
+    [*FEW_FORMS, *(pytest.param(form, marks=pytest.mark.nightly) for form in MORE_FORMS)],
+    ids=lambda pose: type(pose).__name__,
+)
+def test_a_start_has_any_form_as_well(model: tl.Model, pose: object) -> None:
+    """In options, starts and ends, all of which are read by the same function."""
     fall = tl.simulate(model, duration=1e-3, pose=pose)  # type: ignore[arg-type]
     assert fall.to_pandas()["position.platform.x"].iloc[0] == pytest.approx(0.01, abs=1e-12)
     ends = {"start": pose, "end": {"x": 0.05}, "duration": 0.1}

@@ -49,11 +49,17 @@ def test_an_interrupt_ends_long_commands_of_every_kind_soon():
 
 
 @pytest.mark.parametrize(
-    "ending", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.nightly)]
+    ("ending", "name"),
+    [
+        (signal.SIGTERM, "workers"),
+        pytest.param(signal.SIGTERM, "check", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, "workers", marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, "check", marks=pytest.mark.nightly),
+    ],
 )
-def test_other_signals_end_a_command_with_its_compilers_and_workers(ending):
+def test_other_signals_end_a_command_with_its_compilers_and_workers(ending, name):
     """A supervisor or a closed terminal left them at work."""
-    assert faults("1.5", "workers", "check", ending=ending) == []
+    assert faults("1.5", name, ending=ending) == []
 
 
 @pytest.mark.nightly
