@@ -5,9 +5,11 @@ import pytest
 from python_runs import InterpretedLoop
 
 import tauloop as tl
+from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.compiler.catalogue import MOMENTUM_OBSERVER
 from tauloop.model import Model
+from tauloop.model.runner import Runner
 from tauloop.simulation import Sampling, follow
 from tauloop.simulation.controllers.laws import ComputedTorque
 from tauloop.simulation.controllers.loop import CompiledLoop
@@ -84,6 +86,17 @@ def test_the_exported_observer_gives_sample_by_sample_what_python_does_at_once()
     # a lag of 1/K: 63 % of the force after it, but for the sample
     late = expected[round(1000 / bandwidth), 2] / WRENCH[2]
     assert late == pytest.approx(1 - np.exp(-1), abs=0.04)
+
+
+def test_machine_code_estimates_without_lag(monkeypatch):
+    """Nothing overflows, so that no sample is followed from afar and repeated by the interpreter."""
+    model = Model(tl.load("delta"), evaluator=Compiled(at_least=0))
+    motion = measured(pushed(model, 1000.0), 1000.0)
+    expected = MomentumObserver().unfiltered(Model("delta", evaluator=Interpreted()), motion)
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "walked", None)
+        estimate = MomentumObserver().unfiltered(model, motion)
+    assert estimate == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["five_bar", "gantry_tau_3dof"])

@@ -17,6 +17,10 @@ from tauloop.common.shown import ReprMixin
 from tauloop.compiler.catalogue import EMBEDDING, INVERSE_DYNAMICS, MOMENTUM_OBSERVER
 from tauloop.model import Model
 
+#: Product K T of bandwidth and sampling period above which exp(-K T) is zero, so that an estimate
+#: does not lag. An infinite bandwidth would count as an overflow in machine code.
+WITHOUT_LAG = 1e3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredMotion(ReprMixin):
@@ -78,7 +82,7 @@ class MomentumObserver(ForceObserver):
             "last_momentum": np.zeros((count, model.topology.n_v)),
             "last_external_force": np.zeros((count, n)),
             "period": np.full((count, 1), motion.period),
-            "bandwidth": np.full((count, 1), np.inf),
+            "bandwidth": np.full((count, 1), WITHOUT_LAG / motion.period),
         }
         runner = model.actuators.runner
         momentum = runner.run(MOMENTUM_OBSERVER, arguments, start=q, extra=inputs)[0]["momentum"]
