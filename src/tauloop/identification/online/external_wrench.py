@@ -312,12 +312,13 @@ def estimate_external_wrench(
     stages = Stages(progress, 1 + len(names))
     sources = [log] if options.contact_free_log is None else [log, options.contact_free_log]
     logs, encoder_diagnostics = _read(model, sources, names, options)
+    components = wrench_components(model, options.components)
     stages.done()
     stops = _stop_diagnostics(model, logs)
     if options.within_limits:
         require_within_limits(stops)
     estimates = [_estimate(model, entry, options) for entry in stages.over(logs)]
-    return _evaluate(model, logs, (*stops, *encoder_diagnostics), estimates, options)
+    return _evaluate(model, logs, (*stops, *encoder_diagnostics), estimates, components, options)
 
 
 def _read(
@@ -490,11 +491,11 @@ def _evaluate(
     logs: list[MeasuredLog],
     motion_diagnostics: tuple[Diagnostic, ...],
     estimates: list[_Estimate],
+    components: tuple[int, ...],
     options: ExternalWrenchOptions,
 ) -> ExternalWrench:
     """Return thresholds, contacts and false alarms of the estimates."""
     estimate = estimates[0]
-    components = wrench_components(model, options.components)
     wrench = _wrench(estimate, components)
     blocks = blocks_of(estimate.force, estimate.period, options.bandwidth)
     is_free = _free_blocks(estimate, blocks, options)
