@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import pytest
 import xarray as xr
 from printed import printed
 
@@ -21,8 +24,20 @@ from tauloop.identification import (
     TermOptions,
     identify,
 )
+from tauloop.identification.faults.search import FitFaults
 from tauloop.logs import Sensors, measure
 from tauloop.motion import SampledMotion
+
+
+@contextmanager
+def without_faults() -> Iterator[None]:
+    """Identifications of which the parameters alone are used: no fault is searched, which is half of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "tauloop.identification.workflow.faults_of_fit",
+            lambda *_arguments, **_options: FitFaults(),
+        )
+        yield
 
 
 def options_of(**options: Any) -> IdentificationOptions:
