@@ -11,7 +11,7 @@ from extras import extra
 
 import tauloop as tl
 from tauloop.common.errors import DescriptionError, InputError
-from tauloop.design.synthesis import polishing, search, workflow
+from tauloop.design.synthesis import designs, polishing, search, workflow
 from tauloop.design.synthesis.designs import designed_machine, machine_of
 from tauloop.design.synthesis.elastic import ExpensiveScores
 from tauloop.design.synthesis.evaluation import FEASIBLE, TaskEvaluator
@@ -222,7 +222,11 @@ def test_a_search_ends_where_no_further_candidates_differ(monkeypatch: pytest.Mo
     assert len(history.x) == evaluator.task.search.population
 
 
-def test_designs_with_cables_state_that_tension_is_not_proved() -> None:
+def test_designs_with_cables_state_that_tension_is_not_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The design is not moved, which takes longer."""
+    monkeypatch.setattr(designs, "_simulated_motion", lambda *_: designs._DesignMotion())
     text = """
 format: tauloop-synthesis/1
 machine: cable_robot
