@@ -8,8 +8,8 @@ import tauloop as tl
 from tauloop.compiler.c import Compiled
 from tauloop.compiler.c.calling.evaluator import Interpreted
 from tauloop.compiler.catalogue import MOMENTUM_OBSERVER
+from tauloop.compiler.program import Program
 from tauloop.model import Model
-from tauloop.model.runner import Runner
 from tauloop.simulation import Sampling, follow
 from tauloop.simulation.controllers.laws import ComputedTorque
 from tauloop.simulation.controllers.loop import CompiledLoop
@@ -89,12 +89,12 @@ def test_the_exported_observer_gives_sample_by_sample_what_python_does_at_once()
 
 
 def test_machine_code_estimates_without_lag(monkeypatch):
-    """Nothing overflows, so that no sample is followed from afar and repeated by the interpreter."""
-    model = Model(tl.load("delta"), evaluator=Compiled(at_least=0))
-    motion = measured(pushed(model, 1000.0), 1000.0)
-    expected = MomentumObserver().unfiltered(Model("delta", evaluator=Interpreted()), motion)
+    """Nothing overflows, so that no sample is repeated by the interpreter."""
+    motion = measured(pushed(Model("five_bar"), 1000.0), 1000.0)
+    model = Model("five_bar", evaluator=Compiled(at_least=0))
+    expected = MomentumObserver().unfiltered(Model("five_bar", evaluator=Interpreted()), motion)
     with monkeypatch.context() as patch:
-        patch.setattr(Runner, "walked", None)
+        patch.setattr(Program, "run", None)
         estimate = MomentumObserver().unfiltered(model, motion)
     assert estimate == pytest.approx(expected, abs=1e-9)
 
