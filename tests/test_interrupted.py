@@ -51,8 +51,8 @@ def test_an_interrupt_ends_long_commands_of_every_kind_soon():
 @pytest.mark.parametrize(
     ("ending", "name"),
     [
-        (signal.SIGTERM, "workers"),
-        pytest.param(signal.SIGTERM, "check", marks=pytest.mark.nightly),
+        (signal.SIGTERM, "check"),
+        pytest.param(signal.SIGTERM, "workers", marks=pytest.mark.nightly),
         pytest.param(signal.SIGHUP, "workers", marks=pytest.mark.nightly),
         pytest.param(signal.SIGHUP, "check", marks=pytest.mark.nightly),
     ],
