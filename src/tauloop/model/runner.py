@@ -171,11 +171,12 @@ class Runner:
         """
         if spec not in self._once:
             self._once[spec] = self._sample_call(spec)
-        outcome = self._once[spec](*map(_row, motion))
+        position, *others = map(_row, motion)
+        outcome = self._once[spec](position, *others)
         if outcome is None:
             return None
         for i in self._quaternions:
-            quaternion = outcome[0]["q"][self.ports.q[i] :][:4]
+            quaternion = np.asarray(position)[i : i + 4]
             if not abs(quaternion.dot(quaternion) - 1.0) < UNIT_NORM:
                 return None
         return outcome
