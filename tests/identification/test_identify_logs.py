@@ -196,7 +196,7 @@ def test_a_log_without_a_preparation_takes_the_first_ones(together, model, recor
     bare = recordings[1].with_suffix(".csv")
     first = identified(model, recordings[0], bare, unknowns="file")
     assert values(first) != values(together)
-    same: dict[str, Any] = {"cutoff": 30.0, "trim": 40, "decimation": 4, "parameters": "file"}
+    same: dict[str, Any] = {"cutoff": 30.0, "trim": 40, "decimation": 4, "unknowns": "file"}
     assert values(first) == values(
         identified(model, recordings[0].with_suffix(".csv"), bare, **same)
     )
