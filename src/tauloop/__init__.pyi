@@ -599,7 +599,7 @@ def calibrate(
     options: CalibrationOptions | None = None,
     *,
     measure: str = 'position',
-    noise: str | float | None = None,
+    noise: str | float | Sequence[str | float] | None = None,
     temperature_noise: str | float = 0.0,
     encoder_noise: str | float | None = None,
     data: Path | str | None = None,
