@@ -92,8 +92,7 @@ def freedoms(mechanism: Mechanism) -> str:
     independent = [f"`{name}`" for name in mechanism.platform.independent]
     actuators = counted(len(mechanism.actuators), "actuator")
     return (
-        f"{counted(len(independent), 'degree')} of freedom (independent velocities: "
-        f"{', '.join(independent)}), {actuators}."
+        f"{counted(len(independent), 'degree')} of freedom ({', '.join(independent)}), {actuators}."
     )
 
 

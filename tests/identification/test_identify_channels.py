@@ -144,7 +144,10 @@ def test_fused_velocities_are_nearer_to_the_true_ones_than_either(model, motion,
 def test_coarse_encoders_with_good_tachometers(model, coarse):
     """Ignored velocities had up to three times the error, without a warning."""
     result = identify(model, coarse, options_of(**OPTIONS))
-    ignored, used = identified(model, coarse, **OPTIONS, velocity_source="positions"), result.as_dict()
+    ignored, used = (
+        identified(model, coarse, **OPTIONS, velocity_source="positions"),
+        result.as_dict(),
+    )
     assert (held_out(used) < held_out(ignored) / 2.5).all()
     decided = used["channels"]
     assert {channel["velocity"] for channel in decided["prepared"][0]["channels"]} <= {
@@ -263,9 +266,9 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
     velocity = measured_velocities(log)["motor_1"]
     assert true.sum() < velocity.saturated < 1.5 * true.sum()
-    series = samples(prepared_signals(log, replace(PREPARATION, velocity_source="measured")), "velocity")[
-        :, 0
-    ]
+    series = samples(
+        prepared_signals(log, replace(PREPARATION, velocity_source="measured")), "velocity"
+    )[:, 0]
     assert np.abs(series - motion.velocity[100:-100, 0]).max() < 0.1 * limit
 
 
