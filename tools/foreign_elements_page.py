@@ -45,8 +45,8 @@ What Tauloop does with each element of an imported file:
 - **Harmless**: it is outside Tauloop's model (contact, sensors, control, drawing), and is counted in the import notes.
 - **Rejected**: ignoring it would change the machine.
 
-`tauloop check` reports elements that are not listed as doubtful (exit code 1), or rejects them (2) if their name contains
-{cells(TIE_WORDS)}.
+`tauloop check` reports elements that are not listed as doubtful (exit code 1), or rejects them (2) if their
+name contains {cells(TIE_WORDS)}.
 
 A plugin is rejected if its name or its library contains {cells(PLUGIN_TIE_WORDS)}. Forces of plugins with
 {cells(PLUGIN_FORCE_WORDS)} in their names are [left out](importing.md#forces-that-are-left-out).
