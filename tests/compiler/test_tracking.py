@@ -217,5 +217,5 @@ def test_what_cannot_be_compiled_is_tried_once(
         model.actuators.actuator_jacobian(position)
     assert np.abs(tracked.q - plain.actuators.track(position).q).max() < SAME
     messages = [record.getMessage() for record in caplog.records]
-    assert len([text for text in messages if text.startswith("the samples of a motion")]) == 1
+    assert len([text for text in messages if text.startswith("each sample of a motion")]) == 1
     assert len([text for text in messages if text.startswith("running interpreted")]) == 1

@@ -163,7 +163,7 @@ def test_accelerations_of_points_are_second_derivatives(strut: tl.Model) -> None
     rod = machine.telescopes["strut"]
     h, times = 1e-4, 1e-4 * np.arange(-2.0, 3.0)
     rng = np.random.default_rng(3)
-    start = [np.array([point[0], *rng.normal(size=(2, 3))]) for point in rod.points]
+    start = [np.array([point[0], *rng.normal(size=(2, 3))]) for point in rod.ends]
 
     def ends(time: float) -> list[np.ndarray]:
         return [p + v * time + 0.5 * a * time**2 for p, v, a in start]
