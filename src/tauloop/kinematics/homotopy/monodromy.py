@@ -12,6 +12,9 @@ of a coordinate over all solutions is a polynomial in t of degree at most one; t
 part of the solutions is not (Leykin, Rodriguez and Sottile, Trace test, Arnold Mathematical Journal
 4, 2018). The test does not apply to families whose solutions may go to infinity at finite constants
 (see `widening`). For these, the search ends after a number of loops without a new solution.
+
+Source: Duff, Hill, Jensen, Lee, Leykin and Sommars 2019, Solving polynomial systems via homotopy
+continuation and monodromy; Leykin, Rodriguez and Sottile 2018, Trace test.
 """
 
 from __future__ import annotations
