@@ -489,7 +489,7 @@ def test_excitation_of_the_reduced_spidermill(tmp_path: Path) -> None:
         2,
         code=None,
     )
-    table = page_table("identification/excitation.md", "| criterion | SI units |")
+    table = page_table("identification/excitation.md", "| motion | SI units |")
     random = best["random"]
     ours = (
         (best["condition"]["si"], best["condition"]["unit_norm"]),

@@ -92,7 +92,7 @@ def test_parts_of_a_telescopic_rod_are_in_series_with_its_drive() -> None:
 def test_fittings_at_inner_ends_of_telescopic_parts_are_refused(part: str) -> None:
     fittings = {part: "{start: 0.1 kg, end: 0.2 kg}"}
     model = tl.Model(hexapod(drives="8 N/um", sections=True, fittings=fittings))
-    what = f"{part}.fittings: 0.2 kg at the inner end"
+    what = rf"{part}.fittings: a mass \(0.2 kg\) at the inner end"
     with pytest.raises(InputError, match=what):
         machine_structure(model, model.assembly.q)
 
