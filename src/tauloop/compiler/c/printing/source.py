@@ -81,6 +81,10 @@ ORDERED_FROM = 600
 #: regressor of gantry_tau_5dof take 7.0 us in batches in either order, and 3.1 instead of 1.9 us for
 #: single samples if reordered.
 ORDERED_TO = 5000
+#: Maximum number of instructions of code for one sample that is scheduled to hide latencies. On AVX2,
+#: scheduling makes short code faster (1 000 instructions of spidermill: 203 instead of 256 ns) and
+#: long code slower (4 900 of hexapod: 1330 instead of 810 ns).
+LONGEST_SCHEDULED = 1500
 #: Number of reordered codes in the cache of `_ordered`. An export in single precision prints its
 #: code a dozen times.
 CACHED_ORDERS = 4
@@ -563,9 +567,10 @@ class _PieceFunction:
         return f"void {self.head};"
 
 
-def _with_short_waits(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return code for one sample, scheduled for few live values and to hide latencies."""
-    return scheduled(_with_few_live_values(code))
+def _for_one_sample(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Return code with few live values; short code is also scheduled to hide latencies."""
+    ordered = _with_few_live_values(code)
+    return scheduled(ordered) if len(code) <= LONGEST_SCHEDULED else ordered
 
 
 def _for_lanes(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -601,7 +606,7 @@ _ONE_SAMPLE = _Layout(
     convergence=lambda tolerance: f"!(step_length[0] > {tolerance!r})",
     max_undivided=LONGEST_STRETCH,
     max_piece=LONGEST_PIECE,
-    order=_with_short_waits,
+    order=_for_one_sample,
     return_type="void",
 )
 #: Layout for a compiler that does not optimize. Reordering instructions takes longer than printing
