@@ -266,9 +266,9 @@ def test_a_saturated_tachometer_is_replaced_by_the_positions_where_it_is(model, 
     true = np.abs(motion.velocity[:, 0]) > 1.05 * limit
     velocity = measured_velocities(log)["motor_1"]
     assert true.sum() < velocity.saturated < 1.5 * true.sum()
-    series = samples(
-        prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity"
-    )[:, 0]
+    series = samples(prepared_signals(log, replace(PREPARATION, velocity="measured")), "velocity")[
+        :, 0
+    ]
     assert np.abs(series - motion.velocity[100:-100, 0]).max() < 0.1 * limit
 
 
