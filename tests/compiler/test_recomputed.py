@@ -93,7 +93,7 @@ def live(code: Sequence[Instruction]) -> int:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_results_are_the_same_to_the_last_bit_with_fewer_live_values(seed, monkeypatch):
-    monkeypatch.setattr(recomputed, "MOST_LIVE", 20)
+    monkeypatch.setattr(recomputed, "MAX_LIVE_VALUES", 20)
     code = legs(random.Random(seed))
     changed = with_recomputed_values(code)
     assert live(code) > 2 * LEGS
@@ -104,7 +104,7 @@ def test_results_are_the_same_to_the_last_bit_with_fewer_live_values(seed, monke
 
 def test_every_second_computation_reads_a_hidden_copy(monkeypatch):
     """Otherwise a compiler would merge it with the first: no two instructions are the same."""
-    monkeypatch.setattr(recomputed, "MOST_LIVE", 20)
+    monkeypatch.setattr(recomputed, "MAX_LIVE_VALUES", 20)
     code = with_recomputed_values(legs(random.Random(0)))
     assert sum(item.operation == HIDDEN for item in code) > LEGS
     computations = [
@@ -120,13 +120,13 @@ def test_every_second_computation_reads_a_hidden_copy(monkeypatch):
 
 def test_code_with_few_live_values_stays():
     code = legs(random.Random(1))
-    assert live(code) < recomputed.MOST_LIVE
+    assert live(code) < recomputed.MAX_LIVE_VALUES
     assert with_recomputed_values(code) == code
 
 
 def test_the_order_is_read_back_from_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(recomputed, "MOST_LIVE", 20)
+    monkeypatch.setattr(recomputed, "MAX_LIVE_VALUES", 20)
     code = legs(random.Random(2))
     first = stored_order(with_few_registers, code)
     assert any(item.operation == HIDDEN for item in first)
@@ -147,7 +147,7 @@ def test_few_values_of_a_hexapod_are_live(monkeypatch):
     thread_text(motion.source_function("forward_dynamics", ("acceleration",)), frozenset())
     ((code, changed),) = orders
     assert live(with_few_live_values(code)) > 100
-    assert live(changed) <= recomputed.MOST_LIVE + 1
+    assert live(changed) <= recomputed.MAX_LIVE_VALUES + 1
     assert len(changed) < 1.15 * len(code)
 
 

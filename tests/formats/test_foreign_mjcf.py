@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -300,3 +301,38 @@ def test_limits_of_the_forces_at_joints_and_tendons_limit_motors(tmp_path: Path)
         largest = motor.force * abs(arm.value(ratio))
         assert abs(data.qfrc_actuator[k]) == pytest.approx(largest, rel=AGREEMENT)
     assert data.qfrc_actuator[3] == pytest.approx(2e6)
+
+
+INERTIAL = '<inertial pos="0.1 0 0" mass="2" diaginertia="0.1 0.1 0.1"/>'
+SOLID = '<geom type="box" size="0.1 0.05 0.02" pos="0.1 0 0" density="500"/>'
+
+
+@pytest.mark.parametrize("from_geoms", ["true", "auto"])
+@pytest.mark.parametrize("fused", ["true", "false"])
+def test_an_inertial_that_mujoco_drops_is_refused_and_others_count(
+    fused: str, from_geoms: str, tmp_path: Path
+) -> None:
+    """MuJoCo drops the inertials of fused bodies: exactly the files whose inertia differs are refused."""
+    mujoco = extra("mujoco")
+    refused = 0
+    for parent, child in itertools.product((INERTIAL, SOLID, INERTIAL + SOLID), repeat=2):
+        text = f"""<mujoco><compiler inertiafromgeom="{from_geoms}" fusestatic="{fused}"/>
+<option gravity="0 0 0"/><worldbody><body name="a"><joint name="hinge" axis="0 1 0"/>{parent}
+<body name="b" pos="0.3 0 0">{child}</body></body></worldbody></mujoco>"""
+        model = mujoco.MjModel.from_xml_string(text)
+        data, theirs = mujoco.MjData(model), np.zeros(1)
+        mujoco.mj_forward(model, data)
+        mujoco.mj_mulM(model, data, theirs, np.ones(1))
+        separate = mujoco.MjModel.from_xml_string(text.replace('fusestatic="true"', ""))
+        kept = np.zeros(1)
+        data = mujoco.MjData(separate)
+        mujoco.mj_forward(separate, data)
+        mujoco.mj_mulM(separate, data, kept, np.ones(1))
+        if theirs[0] != pytest.approx(kept[0]):
+            refused += 1
+            with pytest.raises(DescriptionError, match="MuJoCo drops its <inertial>"):
+                read(tmp_path, text)
+            continue
+        force, _ = OpenTree(read(tmp_path, text))(np.zeros(1), np.zeros(1), np.ones(1))
+        assert force[0] == pytest.approx(theirs[0], rel=AGREEMENT)
+    assert refused == (5 if (fused, from_geoms) == ("true", "true") else 0)

@@ -104,7 +104,7 @@ def check_what_ends_and_what_is_refused(kernel, loop, position, velocity, q):
     assert all(word in str(error.value) for word in ("has a delay", "has a load"))
     with pytest.raises(InputError, match=r"velocity: has shape \(5, 1\), needs \(5, 2\)"):
         kernel(loop, position, velocity[:, :1], q)
-    with pytest.raises(InputError, match="another machine, model, law"):
+    with pytest.raises(InputError, match="differs from the kernel in control law"):
         kernel(replace(loop, controller=PD(bandwidth=80.0)), position, velocity, q)
 
 

@@ -77,6 +77,9 @@ class MjcfCompiler:
         meshes: folder to which mesh files are relative.
         strips_paths: whether the folders in the names of mesh files are ignored.
         is_balancing: whether impossible moments of inertia are replaced by their mean.
+        drops_inertials: whether the inertia of welded bodies follows from the geoms of all of them.
+            MuJoCo moves these geoms to one body (fusestatic) before it derives masses from geoms,
+            and drops the ``<inertial>`` of the other bodies.
     """
 
     angle: float = math.pi / 180
@@ -87,6 +90,7 @@ class MjcfCompiler:
     meshes: Path = Path()
     strips_paths: bool = False
     is_balancing: bool = False
+    drops_inertials: bool = False
 
 
 class MjcfReader(XmlReader):
@@ -199,7 +203,7 @@ class MjcfReader(XmlReader):
                 node, "angle", "eulerseq", "autolimits", "inertiafromgeom", "inertiagrouprange"
             )
             self.use(node, "meshdir", "texturedir", "assetdir", "coordinate", "strippath")
-            self.use(node, "balanceinertia")
+            self.use(node, "balanceinertia", "fusestatic")
             for key in ("boundmass", "boundinertia"):
                 if self.number(node, "compiler", key, 0.0) <= MUJOCO_BOUND:
                     self.use(node, key)
@@ -237,6 +241,7 @@ class MjcfReader(XmlReader):
             meshes=Path(self.file).parent / settings.get("meshdir", settings.get("assetdir", "")),
             strips_paths=settings.get("strippath") == "true",
             is_balancing=settings.get("balanceinertia") == "true",
+            drops_inertials=from_geoms == "true" and settings.get("fusestatic") == "true",
         )
 
     # Values

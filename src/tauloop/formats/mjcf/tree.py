@@ -116,6 +116,10 @@ class TreeReader:
         self._leaves = leaves
         self._used_names: set[str] = {BASE}
         self._fixed_bodies: set[str] = {BASE}
+        #: First of the bodies that are welded together, by the name of each moving body.
+        self._weld_roots: dict[str, str] = {}
+        #: Moving bodies whose ``<inertial>`` was used.
+        self._inertial_bodies: set[str] = set()
         self.bodies = Bodies()
 
     def read(self, world: XmlNode) -> Bodies:
@@ -211,6 +215,12 @@ class TreeReader:
             reader.problems = problems
         else:
             inertia = body_inertia(reader, name, inertials, geoms, self._geoms)
+        if name not in self._fixed_bodies:
+            self._weld_roots[name] = name if joints else self._weld_roots[parent]
+            if inertials and inertia is not None and name not in reader.solids:
+                self._inertial_bodies.add(name)
+            if reader.compiler.drops_inertials:
+                self._refuse_dropped_inertial(node, name)
         self._joints(node, name, parent, pose, joints)
         if reader.word(node, "mocap") == "true":
             self.bodies.prescribed.add(name)
@@ -226,6 +236,22 @@ class TreeReader:
         if inertia is not None and inertia.mass > 0.0 and name not in self._fixed_bodies:
             self.bodies.last = name
         self._children(node, name, FramePose(), childclass)
+
+    def _refuse_dropped_inertial(self, node: XmlNode, name: str) -> None:
+        """Add a problem if MuJoCo drops the ``<inertial>`` of a body or of the body it is welded to."""
+        root = self._weld_roots[name]
+        if root == name:
+            return
+        dropped = name
+        if name in self._reader.solids:
+            dropped = root
+        if dropped in self._inertial_bodies:
+            what = (
+                "MuJoCo drops its <inertial>, because the body is welded to another one "
+                '(fusestatic="true") and masses follow from geoms (inertiafromgeom="true")'
+            )
+            remedy = 'set fusestatic="false", or describe the mass by geoms'
+            self._reader.problem(node, dropped, what, remedy)
 
     def _joints(
         self,

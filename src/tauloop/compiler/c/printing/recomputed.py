@@ -13,27 +13,27 @@ Source: Briggs, Cooper and Torczon 1992, Rematerialization.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence, Set
 
 import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.printing.dependences import READING
 from tauloop.compiler.c.printing.few_values import with_few_live_values
 from tauloop.compiler.c.printing.straight import HIDDEN, Instruction
 
 #: Number of live values above which values are computed again. The compiler also needs registers
-#: for addresses, constants and products in progress: with at most 95 live values, the forward
-#: dynamics of a hexapod still stores 330 bytes to memory, with 81 none.
-MOST_LIVE = 80
+#: for addresses, constants and products in progress: with a limit of 92, the forward dynamics of a
+#: hexapod still stores 292 bytes to memory, with 84 it stores 8, and with 80 none.
+MAX_LIVE_VALUES = 80
 #: Minimum number of instructions between two uses of a value that is computed again.
-SHORTEST_GAP = 150
+MIN_GAP = 150
 #: Maximum number of instructions that compute a value again.
-MOST_REPEATED = 3
+MAX_REPEATED = 3
 #: Maximum number of rounds. In a round, no value is both computed again and an operand of another
 #: value that is computed again.
-ROUNDS = 12
+MAX_ROUNDS = 12
 #: Operations that are fast enough to be repeated.
 _REPEATED = frozenset(
     (ca.OP_ADD, ca.OP_SUB, ca.OP_MUL, ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE, ca.OP_ASSIGN)
@@ -48,15 +48,15 @@ def with_few_registers(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
 def with_recomputed_values(code: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return code in which distant uses of a value have their own computations of it.
 
-    Only code with more than `MOST_LIVE` live values changes. The results are the same to the last
-    bit.
+    Only code with more than `MAX_LIVE_VALUES` live values changes. All instructions compute the
+    same values as before. Compilers that fuse products and sums may round them differently.
 
     Args:
         code: instructions; every value is computed before its first use.
     """
     listed = tuple(code)
-    for _ in range(ROUNDS):
-        gaps = _Lives(listed).chosen_gaps()
+    for _ in range(MAX_ROUNDS):
+        gaps = _LiveRanges(listed).chosen_gaps()
         if not gaps:
             break
         listed = _recomputed(listed, gaps)
@@ -79,8 +79,8 @@ class _Gap:
     repeated: tuple[Instruction, ...]
 
 
-class _Lives:
-    """Lives of the values of straight-line code, from their computations to their last uses.
+class _LiveRanges:
+    """Live ranges of the values of straight-line code, from their computations to their last uses.
 
     Constants are part of the instructions that read them. Arguments are values.
     """
@@ -116,7 +116,7 @@ class _Lives:
         #: Number of live values after each instruction.
         self._live = np.cumsum(changes)
         #: Number of earlier instructions after which too many values are live.
-        self._crowded_before = np.concatenate([[0], np.cumsum(self._live > MOST_LIVE)])
+        self._crowded_before = np.concatenate([[0], np.cumsum(self._live > MAX_LIVE_VALUES)])
 
     def chosen_gaps(self) -> list[_Gap]:
         """Return gaps whose removal reduces the number of live values where it is too large."""
@@ -135,7 +135,7 @@ class _Lives:
             operands = {k for item in gap.repeated for k in item.operands}
             is_free = gap.value not in needed and shortened.isdisjoint(operands)
             between = self._live[gap.before : gap.after]
-            if is_free and between.max() > MOST_LIVE:
+            if is_free and between.max() > MAX_LIVE_VALUES:
                 between -= 1
                 chosen.append(gap)
                 shortened.add(gap.value)
@@ -154,8 +154,8 @@ class _Lives:
         uses = self._uses[number]
         for k, after in enumerate(uses):
             crowded = self._crowded(before, after)
-            if after - before >= SHORTEST_GAP and crowded > most:
-                repeated = self._computation(number, after, MOST_REPEATED)
+            if after - before >= MIN_GAP and crowded > most:
+                repeated = self._computation(number, after, MAX_REPEATED)
                 if repeated is not None and self._outputs.isdisjoint(uses[k:]):
                     most = crowded
                     best = _Gap(value=number, before=before, after=after, repeated=tuple(repeated))
@@ -192,26 +192,38 @@ def _recomputed(code: Sequence[Instruction], gaps: Sequence[_Gap]) -> tuple[Inst
     gaps_by_end: dict[int, list[_Gap]] = {}
     for gap in gaps:
         gaps_by_end.setdefault(gap.after, []).append(gap)
-    next_number = 1 + max(item.number for item in code)
-    names: dict[int, int] = {}
+    numbers = itertools.count(1 + max(item.number for item in code))
+    new_numbers: dict[int, int] = {}
     listed: list[Instruction] = []
     for i, instruction in enumerate(code):
         for gap in gaps_by_end.get(i, []):
-            again: dict[int, int] = {}
-            for item in gap.repeated:
-                operands = [again.get(k, k) for k in item.operands]
-                if again.keys().isdisjoint(item.operands):
-                    origin = next(k for k in operands if k not in constants)
-                    listed.append(Instruction(next_number, HIDDEN, (origin,)))
-                    operands = [next_number if k == origin else k for k in operands]
-                    next_number += 1
-                again[item.number] = next_number
-                listed.append(Instruction(next_number, item.operation, tuple(operands)))
-                next_number += 1
-            names[gap.value] = again[gap.value]
-        if names and instruction.operation not in READING:
-            operands = [names.get(k, k) for k in instruction.operands]
-            if tuple(operands) != instruction.operands:
-                instruction = instruction._replace(operands=tuple(operands))
+            listed += _second_computation(gap, constants, numbers)
+            new_numbers[gap.value] = listed[-1].number
+        operands = tuple(new_numbers.get(k, k) for k in instruction.operands)
+        if operands != instruction.operands:
+            instruction = instruction._replace(operands=operands)
         listed.append(instruction)
     return tuple(listed)
+
+
+def _second_computation(
+    gap: _Gap, constants: Set[int], numbers: Iterator[int]
+) -> list[Instruction]:
+    """Return instructions with new numbers that compute the value of a gap again.
+
+    An instruction that reads no value of the second computation reads a hidden copy of an operand.
+    """
+    computed: list[Instruction] = []
+    new_numbers: dict[int, int] = {}
+    for instruction in gap.repeated:
+        operands = [new_numbers.get(k, k) for k in instruction.operands]
+        if new_numbers.keys().isdisjoint(instruction.operands):
+            origin = next(k for k in operands if k not in constants)
+            copy = Instruction(next(numbers), HIDDEN, (origin,))
+            computed.append(copy)
+            operands = [copy.number if k == origin else k for k in operands]
+        new_numbers[instruction.number] = next(numbers)
+        computed.append(
+            Instruction(new_numbers[instruction.number], instruction.operation, tuple(operands))
+        )
+    return computed
