@@ -57,6 +57,9 @@ MIN_DERIVATIVE_SHARE = 0.02
 MIN_AUTOCORRELATION = 0.3
 #: Largest lag of this autocorrelation, in samples.
 MAX_LAG = 20
+#: A residual of unfiltered forces is white if its autocorrelation is below this value. A cause that
+#: reduces its RMS by `MIN_HELD_OUT_REDUCTION` has 10 % of its power.
+MAX_WHITE_AUTOCORRELATION = 0.05
 #: Minimum number of samples for each parameter of an output.
 MIN_SAMPLES_PER_PARAMETER = 10
 #: Delays that are tried first, in samples, in both directions.
@@ -274,10 +277,12 @@ def late_forces(
     motion = log.slow_motion()
     motion_again = (prepared_again or log).slow_motion().slow_motion()
     try:
-        columns = _columns_along(model, motion, output)
-        columns_again = _columns_along(model, motion_again, output)
+        columns = _columns_along(model, motion, output)[:, rows]
+        columns_again = _columns_along(model, motion_again, output)[:, rows]
     except PoseError:
         return ()
+    _remove_rounding(columns)
+    _remove_rounding(columns_again)
     speeds = motion.velocity
     if output == "joints":
         speeds = speeds @ np.linalg.pinv(leading_transmission(model)).T
@@ -285,15 +290,12 @@ def late_forces(
     forces = log.forces @ mixing
     highest = motion.highest * log.step
     settling = log.slow_settling
-    without_rounding, again_without_rounding = (
-        _without_rounding(array[:, measured_rows]) for array in (columns, columns_again)
-    )
     outputs = [
-        _Output(without_rounding[:, k], parameters, forces[:, k], log.usable, highest, settling)
+        _Output(columns[:, k], parameters, forces[:, k], log.usable, highest, settling)
         for k in range(len(measured_rows))
     ]
     checked = set(names) if only is None else set(only)
-    equations = _equations_of_others(outputs, without_rounding)
+    equations = _equations_of_others(outputs, columns)
     compared: list[tuple[_Output, LateForce | None, int]] = []
     for number, (single, others, row) in enumerate(
         zip(outputs, equations, measured_rows, strict=True)
@@ -304,7 +306,7 @@ def late_forces(
         exact = None
         if len(columns_again) == len(columns):
             exact = _Output(
-                again_without_rounding[:, number],
+                columns_again[:, number],
                 parameters,
                 single.predicted,
                 log.usable,
@@ -322,16 +324,15 @@ def late_forces(
     return tuple(explained)
 
 
-def _without_rounding(columns: np.ndarray) -> np.ndarray:
-    """Return columns (N, n_out, n_pi) in which those of only rounding errors are zero.
+def _remove_rounding(columns: np.ndarray) -> None:
+    """Set columns (N, n_out, n_pi) of only rounding errors to zero, in place.
 
     A parameter may have no effect on one output, for example the mass of a link on a motor with a
     vertical axis. Rounding errors leave a column of 1e-16, which is compared with the columns of
     the same parameter in the other outputs.
     """
-    norms = np.linalg.norm(columns, axis=0)
-    is_rounding = norms <= COLUMN_ROUNDING * norms.max(axis=0)
-    return np.asarray(np.where(is_rounding, 0.0, columns))
+    norms = np.sqrt(np.einsum("nij,nij->ij", columns, columns))
+    columns[:, (norms > 0.0) & (norms <= COLUMN_ROUNDING * norms.max(axis=0))] = 0.0
 
 
 def _equations_of_others(
@@ -619,6 +620,32 @@ class _Output:
         values = self._least_squares(self.columns[self.fitted], self.fitted)
         return np.asarray(self.columns @ values)
 
+    def has_white_residual(self) -> bool:
+        """Return whether the residual is white, and hardly contains a small delay of the force.
+
+        A late force differs from the rigid force in several samples after each change, which
+        correlates the residual of neighboring samples. Only a delay of less than a sample changes
+        single samples at jumps of Coulomb friction; its force is proportional to the delay.
+        """
+        if not self._usable.all():
+            return False
+        inner = np.arange(self.reach, self.count - self.reach)
+        values = self._least_squares(self.columns[self.fitted], self.fitted)
+        residual = self.forces[inner] - self.columns[inner] @ values
+        power = float(residual @ residual)
+        lags = range(1, MAX_LAG + 1)
+        largest = max(abs(float(residual[lag:] @ residual[:-lag])) for lag in lags)
+        if largest > MAX_WHITE_AUTOCORRELATION * power:
+            return False
+        later, earlier = self.delayed(SHIFT_DIFFERENCE), self.delayed(-SHIFT_DIFFERENCE)
+        change = later(inner) - earlier(inner)
+        count = self.smooth.shape[1]
+        for effect in (change @ values, change[:, count:] @ values[count:]):
+            product = float(effect @ residual)
+            if product**2 > MIN_DERIVATIVE_SHARE * float(effect @ effect) * power:
+                return False
+        return True
+
     def _least_squares(
         self, columns: np.ndarray, rows: np.ndarray, target: np.ndarray | None = None
     ) -> np.ndarray:
@@ -879,6 +906,8 @@ def _explain(
     # The error of the held-out part is large if the fitted part hardly determines the parameters,
     # because it is extrapolated. The misfit of the fitted part does not have this problem.
     if plain <= least_explained or single.misfit(single.rigid) <= least_misfit:
+        return None
+    if single.has_white_residual():
         return None
     delay = _explain_by_delay(single, step)
     explanations = [delay]

@@ -127,6 +127,8 @@ class SearchMotion:
             output: output of the fit, the same in all calls.
             only: names of the outputs to check; None for all.
         """
+        if only is not None and only.issuperset(model.output_ports(output)[0]):
+            only = None
         if only not in self.late:
             again = None
             if self.prepared_again is not None:

@@ -1,4 +1,4 @@
-"""Columns of parameters without effect on an output, which rounding errors fill, cause no finding."""
+"""Late forces are found neither in columns of rounding errors nor in white residuals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
-from tauloop.identification.faults.late_forces import _without_rounding, late_forces
+from tauloop.identification.faults.late_forces import _Output, _remove_rounding, late_forces
 from tauloop.identification.faults.measured_motion import measured_motion
 from tauloop.logs import Preparation, Sensors, measure, prepared_signals
 
@@ -80,7 +80,8 @@ def test_the_first_motor_has_columns_of_rounding_errors():
     relative = norms[0] / np.maximum(norms.max(axis=0), 1e-300)
     is_rounding = (relative > 0.0) & (relative < 1e-11)
     assert is_rounding.any()
-    cleaned = _without_rounding(columns)
+    cleaned = columns.copy()
+    _remove_rounding(cleaned)
     assert not cleaned[:, 0, is_rounding].any()
     np.testing.assert_array_equal(cleaned[:, :, ~is_rounding], columns[:, :, ~is_rounding])
 
@@ -88,3 +89,22 @@ def test_the_first_motor_has_columns_of_rounding_errors():
 @pytest.mark.parametrize(("delay", "expected"), [(0.0, []), (6e-3, ["motor_0"])])
 def test_a_late_force_is_found_only_if_there_is_one(delay, expected):
     assert late_outputs(arm(), delay) == expected
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 3.0])
+def test_white_residuals_are_skipped_only_if_they_have_no_cause(monkeypatch, share):
+    """The first force has a delay of a fraction of a sample; the other two forces have none."""
+    model, delay = arm(), share * (TIME[1] - TIME[0])
+    skipped = []
+
+    def count(single: _Output) -> bool:
+        skipped.append(is_white(single))
+        return skipped[-1]
+
+    is_white = _Output.has_white_residual
+    monkeypatch.setattr(_Output, "has_white_residual", count)
+    with_test = late_outputs(model, delay)
+    monkeypatch.setattr(_Output, "has_white_residual", lambda single: False)
+    assert with_test == late_outputs(model, delay) == (["motor_0"] if share == 3.0 else [])
+    assert skipped[0] == (share == 0.0)
+    assert skipped[1:] == [True, True]
