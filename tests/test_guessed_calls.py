@@ -228,6 +228,7 @@ def test_names_of_other_libraries_lead_to_names_that_exist(model: tl.Model) -> N
             known |= {*inspect.signature(value).parameters}
     known |= {*dir(tl.dynamics.MotionForces), *dir(tl.kinematics.named_kinematics.Poses)}
     known |= {*dir(tl.check(model)), *dir(tl.jacobian(model, ROW))}
+    known |= {*dir(tl.simulation.Simulation), *dir(tl.kinematics.Workspace)}
     for word, names in PEER_NAMES.items():
         assert word == word.lower()
         for name in names:

@@ -232,6 +232,7 @@ METHODS = {
     "bias": 2,
     "gravity_forces": 1,
     "kinetic_energy": 2,
+    "potential_energy": 1,
 }
 
 

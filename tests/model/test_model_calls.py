@@ -70,6 +70,15 @@ def test_gravity_is_what_holds_a_machine_at_rest(model: tl.Model) -> None:
     )
 
 
+def test_gravity_is_the_gradient_of_the_potential_energy() -> None:
+    """A machine without springs."""
+    delta = tl.Model("delta")
+    x, step = np.array([0.02, -0.03, -0.5]), 1e-6
+    sides = [delta.potential_energy(x + side * step * np.eye(3)) for side in (1.0, -1.0)]
+    assert delta.gravity_forces(x) == pytest.approx((sides[0] - sides[1]) / (2.0 * step), abs=1e-7)
+    assert delta.potential_energy(x).shape == ()
+
+
 def test_poses_and_jacobians_of_the_tool(model: tl.Model) -> None:
     """Oracle: differences of the poses along the velocities."""
     step = 1e-6

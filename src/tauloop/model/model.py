@@ -621,6 +621,24 @@ class Model(ReprMixin):
         """
         return self._functions(coordinates).kinetic_energy(position, velocity)
 
+    @keywords()
+    def potential_energy(
+        self, position: object, *, coordinates: Entry | str = "platform"
+    ) -> np.ndarray:
+        """Return the potential energy (N,), J, of gravity and springs, up to a constant.
+
+        Called `computePotentialEnergy` in Pinocchio, `mj_energyPos` in MuJoCo.
+
+        Args:
+            position: samples (N, n), or one (n,), or a mapping by name; SI.
+            coordinates: coordinates of the position: "platform" or "actuators".
+
+        Raises:
+            InputError, PoseError: as `Motion.mass_matrix`.
+            DescriptionError: the energies of the machine are not defined; see `kinetic_energy`.
+        """
+        return self._functions(coordinates).potential_energy(position)
+
     def as_jax(self, function: str = "inverse_dynamics") -> Callable[..., Any]:
         """Return a function of the platform's motion for JAX; see `Motion.as_jax`."""
         return self.platform.as_jax(function)
