@@ -126,7 +126,9 @@ def test_keys_of_the_object_win_over_flat_ones():
 
 @pytest.mark.parametrize("value", [np.nan, np.array([np.inf]), {"a": [np.nan]}, object()])
 def test_what_has_no_plain_form_is_refused(value: object):
-    with pytest.raises(ValueError, match=r"a result contains the number|no plain form of object"):
+    with pytest.raises(
+        ValueError, match=r"a result contains (nan|inf|-inf)|no plain form of object"
+    ):
         plain(value)
 
 

@@ -391,7 +391,7 @@ def test_a_search_resumes_without_loss(tmp_path: Path) -> None:
         tl.synthesize(QUICK_TASK, tmp_path / "parts", progress=interrupted)
     done = sorted((tmp_path / "parts" / "search").glob("*.npz"))
     assert 0 < len(done) < 4
-    with pytest.raises(InputError, match="contains a search of this task"):
+    with pytest.raises(InputError, match="already contains a search of this task"):
         tl.synthesize(QUICK_TASK, tmp_path / "parts")
     resumed = tl.synthesize(QUICK_TASK, tmp_path / "parts", resume=True, workers=1)
     first, second = whole.structures[0], resumed.structures[0]

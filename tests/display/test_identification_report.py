@@ -162,7 +162,7 @@ def test_equal_runs_give_equal_files(tmp_path, data, result):
 def test_files_are_whole_or_untouched(tmp_path):
     path = write_json(tmp_path / "result.json", {"value": 1.5})
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="contains the number nan"):
+    with pytest.raises(ValueError, match="contains nan"):
         write_json(path, {"value": float("nan")})
 
     def fail(temporary):
@@ -210,7 +210,7 @@ def test_plain_data_of_everything():
         ],
         "set": ["a", "b"],
     }
-    with pytest.raises(ValueError, match="contains the number inf"):
+    with pytest.raises(ValueError, match="contains inf"):
         plain({"x": [np.inf]})
     with pytest.raises(ValueError, match="no plain form of object"):
         plain(object())

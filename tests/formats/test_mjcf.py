@@ -450,7 +450,7 @@ def test_entities_and_depth_and_size_are_refused(
     with pytest.raises(DescriptionError, match=r"has 50\.0 MB; at most 20 MB"):
         load(large)
     monkeypatch.setattr(xml_nodes, "MAX_FILE_BYTES", 100)
-    with pytest.raises(DescriptionError, match="MB are allowed"):
+    with pytest.raises(DescriptionError, match="MB; the limit is"):
         read(tmp_path, world(BODY))
 
 

@@ -289,7 +289,12 @@ def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> 
         ),
         ("p.cfg", ROTARY.replace("254", "950"), "leg 3", "does not reach the center at a height"),
         ("p.cfg", KLIPPER.replace("331.5", "nan"), "stepper_b.angle", "'nan' is not a number"),
-        ("p.h", "#define X_BED_SIZE 200\n", "DELTA_RADIUS", "no DELTA_... definitions"),
+        (
+            "p.h",
+            "#define X_BED_SIZE 200\n",
+            "DELTA_RADIUS",
+            "the file has neither DELTA_... definitions",
+        ),
         ("p.h", MARLIN.replace("DELTA_HEIGHT 250.00", "X 0"), "DELTA_HEIGHT", "is missing"),
         (
             "p.h",
@@ -297,7 +302,7 @@ def test_a_file_name_with_quotes_and_a_line_break_stays_text(tmp_path: Path) -> 
             "DELTA_TOWER_ANGLE_TRIM",
             "has 1 number",
         ),
-        ("p.g", "G28\n", "M665", "no line of M665"),
+        ("p.g", "G28\n", "M665", "the file has no M665"),
         ("p.g", REPRAP.replace("R140.5", ""), "M665", "has no R (radius)"),
         ("p.g", REPRAP.replace("Z-0.25", "Z-0.25 A0.2"), "M666", "specifies a tilt of the bed"),
         ("p.g", HANGPRINTER.replace(":-150.0", ""), "M669", "anchor A has 2 numbers"),

@@ -278,7 +278,7 @@ def test_includes_that_double_are_limited(tmp_path: Path) -> None:
         for k in range(12)
     }
     path = write(tmp_path, **{"m.sdf": INCLUDE % twice.format(0), "f12.sdf": INCLUDE % ""}, **texts)
-    assert {what for what, _ in problems(path)} == {"the included files have more than 500 parts"}
+    assert {what for what, _ in problems(path)} == {"more than 500 files are included"}
     chain = "<include><uri>f{0}.sdf</uri></include>"
     texts = {f"f{k}.sdf": INCLUDE % chain.format(k + 1) for k in range(30)}
     path = write(tmp_path, **{"m.sdf": INCLUDE % chain.format(0), "f30.sdf": INCLUDE % ""}, **texts)

@@ -161,7 +161,7 @@ def test_a_file_that_is_not_well_formed_is_no_xacro(tmp_path: Path, text: str) -
     (tmp_path / "r.urdf").write_text(text, encoding="utf-8")
     _, what, remedy = refusal(tmp_path / "r.urdf")
     assert "not well-formed" in what
-    assert remedy == "correct the file there"
+    assert remedy == "correct the XML at this position"
 
 
 def test_a_folder_called_xacro_is_not_the_package(

@@ -43,15 +43,15 @@ def test_names_keep_their_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what", "remedy"),
     [
-        ("<robot>\n<link", 2, "unclosed token", "correct the file there"),
+        ("<robot>\n<link", 2, "unclosed token", "correct the XML at this position"),
         (
             "<robot>\n\n<!-- a -- b -->\n<link></robot>",
             4,
             "mismatched tag",
-            "correct the file there",
+            "correct the XML at this position",
         ),
-        ("<robot>\n<!-- open", 2, "unclosed token", "correct the file there"),
-        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "correct the file there"),
+        ("<robot>\n<!-- open", 2, "unclosed token", "correct the XML at this position"),
+        ("<robot>\n${x < 3}\n</robot>", 2, "not well-formed", "correct the XML at this position"),
     ],
 )
 def test_what_is_no_xml_is_refused_at_its_line(

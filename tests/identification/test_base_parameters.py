@@ -242,7 +242,8 @@ def test_unclear_rank_is_refused_with_its_figures():
     )
     matrix = left @ np.diag(10.0 ** -np.arange(12.0)) @ right
     with pytest.raises(
-        IdentificationError, match=r"no clear rank: at the tolerance 1e-08 .* by a factor of"
+        IdentificationError,
+        match=r"ambiguous numerical rank at the tolerance 1e-08: .* by a factor of",
     ) as caught:
         find(matrix, least_gap=100.0)
     assert "excites more" in str(caught.value)

@@ -817,7 +817,7 @@ def test_harmful_and_damaged_matrices_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match="is not a NumPy file"):
         frame(tmp_path, "file: frame.npz")
     (tmp_path / "K.csv").write_text("1, 2\nthree, 4\n", encoding="utf-8")
-    with pytest.raises(DescriptionError, match="is not a matrix in CSV"):
+    with pytest.raises(DescriptionError, match="cannot be read as a CSV matrix"):
         frame(tmp_path, "stiffness: K.csv")
     with pytest.raises(DescriptionError, match="there is no such file"):
         frame(tmp_path, "file: other.npz")

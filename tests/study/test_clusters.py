@@ -373,4 +373,4 @@ def test_a_script_whose_processes_cannot_begin_is_told_so(tmp_path: Path):
         timeout=PATIENCE,
     )
     assert run.returncode
-    assert b"every worker process exits during its start-up" in run.stderr
+    assert b"every worker process exited during its start-up" in run.stderr

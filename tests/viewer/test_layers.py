@@ -292,7 +292,7 @@ def test_a_slice_goes_through_the_pose_shown() -> None:
 
 
 def test_what_is_no_slice_is_refused_with_those_that_are() -> None:
-    with pytest.raises(tl.InputError, match="is not a slice or cloud"):
+    with pytest.raises(tl.InputError, match="does not name two or three translations"):
         tl.view(tl.load(CASES / "agile_eye.yaml"), tl.ViewOptions(workspace=("rx", "ry")))
     with pytest.raises(tl.InputError, match="'rainbow' is unknown"):
         tl.ViewOptions(color="rainbow")

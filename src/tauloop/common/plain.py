@@ -160,7 +160,7 @@ def plain(value: Any, nullable: bool = False) -> Any:
             return float(value)
         if nullable:
             return None
-        raise ValueError(f"a result contains the number {value}")
+        raise ValueError(f"a result contains {value}")
     if isinstance(value, Path):
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):

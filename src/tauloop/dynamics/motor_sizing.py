@@ -378,7 +378,7 @@ def _require_motion(motion: MotionForces, options: MotorSizingOptions) -> None:
     _require_times(motion)
     if options.duration is not None and options.duration < time[-1] - time[0]:
         what = f"the cycle ({options.duration:g} s) is shorter than the motion ({time[-1] - time[0]:g} s)"
-        raise InputError.of("duration", what, "give the time from one start to the next")
+        raise InputError.of("duration", what, "include the whole motion in the duration")
 
 
 def _require_times(motion: MotionForces) -> None:

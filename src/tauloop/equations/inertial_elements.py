@@ -271,7 +271,7 @@ def _rotors(
     for name, rate in rates:
         inertia = entries.get(name, "inertia")
         if inertia is None:
-            raise AssertionError("every inertia has an entry in pi")
+            raise AssertionError(f"the inertia of {name} has no entry in pi")
         yield InertialElement(
             name=name,
             kind="rotor",

@@ -137,7 +137,9 @@ def named_values(port: Port, where: str, values: object, default: np.ndarray) ->
     arrays, single = checked({where: port}, {where: values})
     if not single and not (is_table and len(arrays[where]) == 1):
         what = f"has {counted(len(arrays[where]), 'row')}"
-        raise InputError.of(where, what, f"give one position: {', '.join(port.columns)}")
+        raise InputError.of(
+            where, what, f"give one row with a value for each of {', '.join(port.columns)}"
+        )
     return np.asarray(arrays[where][0])
 
 

@@ -66,7 +66,7 @@ def _read(path: Path, scale: np.ndarray) -> Mesh:
         if n_bytes > MAX_FILE_BYTES:
             raise InputError.of(
                 str(path),
-                f"has {n_bytes / 1e6:.0f} MB; at most {MAX_FILE_BYTES / 1e6:.0f} MB are allowed",
+                f"is {n_bytes / 1e6:.0f} MB; the limit is {MAX_FILE_BYTES / 1e6:.0f} MB",
                 "simplify the mesh",
             )
         loaded = trimesh.load_mesh(path)

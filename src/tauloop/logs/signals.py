@@ -164,8 +164,8 @@ def require_cutoff(rate: float, cutoff: float) -> None:
         raise InputError.of(
             "cutoff",
             what,
-            "choose a lower cutoff, or omit it: then the noise determines it; check the unit of the "
-            "time column if the rate is wrong",
+            "choose a lower cutoff, or omit it to have it chosen from the noise; if the rate is wrong, "
+            "check the unit of the time column",
         )
 
 

@@ -173,7 +173,7 @@ class OwnMassMatrix:
                 "has no closed form in platform coordinates: loops need Newton's method, or a "
                 "parameter is free"
             )
-            raise InputError.of("mass matrix", what, "use the formulation on the tree")
+            raise InputError.of("mass matrix", what, "use the formulation 'lagrange'")
         size = len(SIX_FREEDOMS)
         self.x, self.rate = ca.SX.sym("x", size), ca.SX.sym("rate", size)
         position = ca.vertcat(self.x[:3], _quaternion(self.x[3:]))

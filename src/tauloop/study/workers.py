@@ -259,7 +259,7 @@ class Processes(Workers):
             except BrokenProcessPool as error:
                 remedy = "check the available memory; a script must keep its work below `if __name__ == '__main__':`"
                 raise EngineError.of(
-                    "processes", "every worker process exits during its start-up", remedy
+                    "processes", "every worker process exited during its start-up", remedy
                 ) from error
             return pool.submit(compute, study, own_version(), first, last).result()
 

@@ -301,7 +301,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
     """Return the additional layers of a view.
 
     Raises:
-        InputError: the workspace is not a slice or cloud over translations.
+        InputError: the workspace does not name two or three translations of the platform.
     """
     measured, comparison = options.measured, options.compare
     names = pose_axes(model).columns if options.workspace else ()
@@ -311,9 +311,8 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
             "; ".join(",".join(choice) for choice in planes(model))
             or "none: the platform does not translate along axes"
         )
-        raise InputError.of(
-            "workspace", f"{','.join(plane)} is not a slice or cloud", f"choose one of {choices}"
-        )
+        what = f"{','.join(plane)} does not name two or three translations of the platform"
+        raise InputError.of("workspace", what, f"choose one of {choices}")
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
         comparison=None if comparison is None else modeled(comparison),

@@ -172,7 +172,7 @@ def folds(n_poses: int, count: int, rng: np.random.Generator) -> list[np.ndarray
     if not 2 <= count <= n_poses:
         raise InputError.of(
             "folds",
-            f"{count} folds of {counted(n_poses, 'pose')}",
+            f"cannot split {counted(n_poses, 'pose')} into {counted(count, 'fold')}",
             f"give a number from 2 to {n_poses}",
         )
     return [np.sort(part) for part in np.array_split(rng.permutation(n_poses), count)]

@@ -241,8 +241,8 @@ def _require_mass(state: _Full, M: ca.SX) -> None:
             ", ".join(massless),
             (
                 "this motion has no inertia when the loops are cut: the smallest eigenvalue of the "
-                f"mass matrix is {values[worst, 0] / values[worst, -1]:.2g} of the largest, so "
-                "momenta do not determine velocities"
+                f"mass matrix is {values[worst, 0] / values[worst, -1]:.2g} times the largest, "
+                "so momenta do not determine velocities"
             ),
             "use independent coordinates or projection, or give its bodies an inertia",
             file=state.mechanism.file,

@@ -311,7 +311,9 @@ def _checkpoints(
             raise InputError.of("out", what, remedy)
         if not options.resume:
             remedy = "continue it with resume (--resume), or choose another folder"
-            raise InputError.of("out", f"{task_folder} contains a search of this task", remedy)
+            raise InputError.of(
+                "out", f"{task_folder} already contains a search of this task", remedy
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

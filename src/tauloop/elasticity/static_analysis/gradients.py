@@ -237,7 +237,9 @@ def _of_joint(
         what = (
             "bearings are rigid in some directions, and these directions change with the compliance"
         )
-        raise InputError.of(f"joints.{law.item}", what, "give a compliance in all directions")
+        raise InputError.of(
+            f"joints.{law.item}", what, "give the bearing a positive definite 6x6 compliance"
+        )
     bearing = slice(size - twists.shape[-1], size)
     K = stiffness[..., bearing, bearing]
     directions = twists

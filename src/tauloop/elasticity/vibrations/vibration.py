@@ -210,9 +210,12 @@ class Vibration(Result):
         coefficient = _cutting_coefficient(cutting_coefficient)
         natural = self.frequency[0, self.free :]
         natural = natural[np.isfinite(natural)]
-        if len(self.frequency) > 1 or not len(natural):
-            what = f"there are {len(self.frequency)} poses with {len(natural)} elastic modes"
-            raise InputError.of("poses", what, "give a single pose with an elastic mode")
+        if len(self.frequency) > 1:
+            what = f"there are {len(self.frequency)} poses; stability is computed at a single pose"
+            raise InputError.of("poses", what, "compute the modes at one pose")
+        if not len(natural):
+            what = "the machine has no elastic mode with mass"
+            raise InputError.of("poses", what, "give a part of the machine a finite stiffness")
         frequency = chatter_frequencies(natural)
         tool = self.tool_response(frequency, damping=damping, loss_factor=loss_factor)
         response = tool[0, :, :3, :3]

@@ -54,7 +54,9 @@ def printer_of(mechanism: Mechanism) -> Printer:
     if driven and all(name in rods for name in driven):
         return _winches(mechanism, [rods[name] for name in driven])
     if len(driven) != 3:
-        raise _unsupported(mechanism, f"has {len(driven)} motors, but firmware has three")
+        raise _unsupported(
+            mechanism, f"has {len(driven)} motors, but the firmware supports exactly three"
+        )
     legs = [_leg(mechanism, name) for name in driven]
     kinds = {leg.joint.kind for leg in legs}
     if kinds == {"prismatic"}:
@@ -74,7 +76,9 @@ def end_stops(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray]:
     """
     driven = [_driven(mechanism, actuator) for actuator in mechanism.actuators]
     if len(driven) != 3:
-        raise _unsupported(mechanism, f"has {len(driven)} motors, but firmware has three")
+        raise _unsupported(
+            mechanism, f"has {len(driven)} motors, but the firmware supports exactly three"
+        )
     legs = [_leg(mechanism, name) for name in driven]
     ratios = np.array([mechanism.value(motor.drives[0][1]) for motor in mechanism.actuators])
     directions = [1.0 if leg.stop == leg.joint.freedoms[0].lower else -1.0 for leg in legs]

@@ -41,7 +41,9 @@ def read_reprap(path: Path) -> Printer:
     elif "M665" in lines:
         printer = _reprap_delta(lines, problems, path)
     else:
-        raise _missing(path, "M665", "no line of M665 (delta) or M669 K6 (Hangprinter)")
+        raise _missing(
+            path, "M665", "the file has no M665 (delta) or M669 K6 (Hangprinter) command"
+        )
     DescriptionError.raise_if_any(problems)
     return printer
 
@@ -56,7 +58,11 @@ def read_marlin(path: Path) -> Printer:
     if not defines:
         lines = _lines(path)
         if "M665" not in lines:
-            raise _missing(path, "DELTA_RADIUS", "no DELTA_... definitions and no M665")
+            raise _missing(
+                path,
+                "DELTA_RADIUS",
+                "the file has neither DELTA_... definitions nor an M665 command",
+            )
         defines = _as_defines(lines)
     problems = Problems()
 

@@ -272,7 +272,7 @@ def _exponent(call: Call) -> Fraction:
     """Return the exponent of a power as a fraction."""
     exponent = call.arguments[1]
     if not isinstance(exponent, Constant):
-        raise AssertionError("an exponent is not a constant, contrary to the check of the parser")
+        raise AssertionError("an exponent is not a constant; the parser should have rejected it")
     return Fraction(exponent.value).limit_denominator(12)
 
 

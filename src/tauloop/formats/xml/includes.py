@@ -48,7 +48,7 @@ class IncludedFiles(XmlReader):
                 return resolved
         if outside is not None:
             what = f"it includes {name!r}, which is outside the folder of the file"
-            self.problem(node, node.tag, what, f"permit its folder: {_OPTION}")
+            self.problem(node, node.tag, what, f"allow its folder with {_OPTION}")
         else:
             self.problem(
                 node,
@@ -66,10 +66,10 @@ class IncludedFiles(XmlReader):
         for amount, limit, unit in (
             (self._bytes / 1e6, MAX_FILE_BYTES / 1e6, "MB"),
             (self._bodies, MAX_BODIES, "bodies"),
-            (self._files, MAX_INCLUDES, "parts"),
+            (self._files, MAX_INCLUDES, "files"),
         ):
             if amount > limit:
-                what = f"the included files have more than {limit:g} {unit}"
+                what = f"more than {limit:g} {unit} are included"
                 self.problem(
                     node, node.tag, what, "give only the machine, without its surroundings"
                 )
@@ -84,5 +84,5 @@ class IncludedFiles(XmlReader):
             f"elements are nested more than {MAX_NESTING} levels deep, "
             f"or files more than {MAX_INCLUDE_DEPTH}"
         )
-        self.problem(node, node.tag, what, "this is not a description of a machine")
+        self.problem(node, node.tag, what, "check that the file describes a machine")
         return True

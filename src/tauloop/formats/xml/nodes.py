@@ -86,13 +86,13 @@ def read_xml(path: str | Path) -> XmlNode:
         raise _file_error(path, *reason)
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
-        what = f"has {size / 1e6:.1f} MB; at most {MAX_FILE_BYTES / 1e6:.0f} MB are allowed"
+        what = f"is {size / 1e6:.1f} MB; the limit is {MAX_FILE_BYTES / 1e6:.0f} MB"
         raise _file_error(path, what, "store meshes in separate files")
     try:
         content = path.read_bytes()
     except OSError as error:
         raise _file_error(
-            path, f"the file cannot be read: {error.strerror}", "copy it again"
+            path, f"the file cannot be read: {error.strerror}", "check its permissions"
         ) from None
     try:
         return _parsed(path, content, None)
@@ -104,7 +104,9 @@ def read_xml(path: str | Path) -> XmlNode:
             reported = original_error if original_error.lineno == error.lineno else error
             message = expat.ErrorString(reported.code)
             what = f"not well-formed XML: {message} at column {reported.offset + 1}"
-            raise _file_error(path, what, "correct the file there", reported.lineno) from None
+            raise _file_error(
+                path, what, "correct the XML at this position", reported.lineno
+            ) from None
 
 
 def parse_xml(text: str, file: str) -> XmlNode:
@@ -146,7 +148,7 @@ def _parsed(path: Path, content: bytes, encoding: str | None) -> XmlNode:
         if len(open_nodes) > MAX_NESTING:
             what = f"elements are nested more than {MAX_NESTING} levels deep"
             raise _file_error(
-                path, what, "this is not a description of a machine", parser.CurrentLineNumber
+                path, what, "check that the file describes a machine", parser.CurrentLineNumber
             )
         body_count[0] += tag in ("body", "link")
         if body_count[0] > MAX_BODIES:

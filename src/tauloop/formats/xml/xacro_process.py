@@ -155,7 +155,7 @@ class _Template:
         resolved = Path(path).resolve()
         if not any(resolved.is_relative_to(root) for root in self.roots):
             what = f"{os.fspath(path)!r} is outside the folder of the file"
-            raise Refused("", what, f"permit its folder: {_FOLDERS}")
+            raise Refused("", what, f"allow its folder with {_FOLDERS}")
         return resolved
 
     def warn(self, *words: object, **_: object) -> None:

@@ -205,7 +205,7 @@ def require_equations(n_outputs: int, samples: int | np.ndarray, rank: int) -> N
         raise IdentificationError.of(
             "samples",
             f"{samples} samples of {counted(n_outputs, 'measured output')} give "
-            f"{counted(equations, 'equation')} for {rank} base parameters or more",
+            f"{counted(equations, 'equation')} for at least {rank} base parameters",
             f"record more than {counted(rank // n_outputs, 'sample')}; good estimates need about ten times as many",
         )
 

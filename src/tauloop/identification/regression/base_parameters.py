@@ -245,9 +245,10 @@ def base_parameters(
     if rank < len(remainders) and remainders[rank - 1] < options.least_gap * remainders[rank]:
         raise IdentificationError.of(
             "regressor",
-            f"has no clear rank: at the tolerance {options.tolerance:.3g} the remainders of unit-norm columns "
-            f"fall from {remainders[rank - 1]:.3g} ({rank} columns) only to {remainders[rank]:.3g}, by a factor of "
-            f"{remainders[rank - 1] / remainders[rank]:.3g} (at least {options.least_gap:g} is required)",
+            f"has an ambiguous numerical rank at the tolerance {options.tolerance:.3g}: the norm of "
+            f"the remaining columns falls only by a factor of "
+            f"{remainders[rank - 1] / remainders[rank]:.3g} after {counted(rank, 'column')}, from "
+            f"{remainders[rank - 1]:.3g} to {remainders[rank]:.3g} (required: {options.least_gap:g})",
             "record a motion that excites more, or choose a tolerance within a larger gap",
         )
     basis, triangle, coefficients = _improve_conditioning(

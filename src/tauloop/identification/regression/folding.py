@@ -122,13 +122,13 @@ def fold_log(
             `ClusteredErrors`. With 1, the whole log is one block.
 
     Raises:
-        IdentificationError: there are fewer samples than blocks, a part would be empty, or rows of
-            some outputs are missing.
+        IdentificationError: there are fewer samples than blocks, a part would be empty, or some
+            samples have no data for some outputs.
     """
     if data.present is not None:
         raise IdentificationError.of(
             "log",
-            "some samples lack rows of some outputs",
+            "some samples have no data for some outputs",
             "fold logs that measure all outputs in all samples",
         )
     training, held_out = (data, None) if share == 1.0 else split_data(data, share)

@@ -407,7 +407,7 @@ def _factor(name: str) -> tuple[float, Dimension]:
         raise UnitError(what, f"did you mean {_UNIT_OF_SPELLING[name]}?")
     if name in _EQUIVALENT_OF_UNIT:
         quantity = _EQUIVALENT_OF_UNIT[name]
-        raise UnitError(what, f"1 {name} is {quantity}, so write 3 {name} as 3 * {quantity}")
+        raise UnitError(what, f"write {quantity} for 1 {name}, and 3 * {quantity} for 3 {name}")
     known = f"known units are {', '.join(UNITS)}"
     raise UnitError(what, suggestion(name, UNITS) or known)
 

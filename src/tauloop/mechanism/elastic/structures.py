@@ -122,7 +122,7 @@ def read_csv(path: Path) -> NDArray[np.float64]:
         return np.loadtxt(path, delimiter=",", comments="#", ndmin=2)
     except (OSError, ValueError, UnicodeDecodeError) as error:
         raise MatrixError(
-            f"is not a matrix in CSV: {str(error)[:120]}",
+            f"cannot be read as a CSV matrix: {str(error)[:120]}",
             "write comma-separated numbers, one row per line",
         ) from None
 

@@ -58,7 +58,7 @@ def require_goal(model: Model, objective: str, copper_loss: float) -> None:
             raise InputError.of(
                 "copper_loss",
                 what,
-                "give R/k^2 of the motors, here or as 'copper_loss' of each in the file",
+                "give R/k^2 of each motor, with this option or as `copper_loss` in the machine file",
             )
     if objective == "wear":
         without_limit = [a.name for a in mechanism.actuators if not np.isfinite(a.force)]

@@ -62,8 +62,7 @@ def cut_freedoms(mechanism: Mechanism, topology: Topology) -> CutFreedoms:
         raise InputError(
             Problem(
                 where=name,
-                what=f"closes a loop as a {kind} joint, and limits of such joints are not "
-                "supported",
+                what=f"is a loop-closing {kind} joint with limits, which is not supported",
                 remedy="cut another joint of the loop ('cut: yes'), or remove the limits",
                 file=mechanism.file,
             )
