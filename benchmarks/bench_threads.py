@@ -107,7 +107,7 @@ def least(works: Sequence[Callable[[], object]], runs: int) -> list[float]:
 
 def arithmetic(threads: int) -> Callable[[int], None]:
     """Return sums without memory access, distributed as batches are: the best gain of threads on this computer."""
-    run = Library.made(SUMS).function("sums", "n*")
+    run = Library.create(SUMS).function("sums", "n*")
 
     def work(part: slice) -> None:
         run(part.stop - part.start, np.zeros(1))

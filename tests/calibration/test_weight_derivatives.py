@@ -67,7 +67,7 @@ def test_the_geometry_is_built_once_for_all_parameters(monkeypatch) -> None:
 
 def test_no_weight_is_a_parameter_of_the_geometry() -> None:
     machine = tl.load(GANTRY)
-    weights = deflection._weight_leaves(machine)
+    weights = deflection._weight_parameters(machine)
     geometric = deflection.geometric_parameters(machine)
     lengths = {name for name in weights if name.endswith(".length")}
     assert len(lengths) == 6  # the mass of a rod depends on its length

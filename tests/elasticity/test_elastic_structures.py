@@ -178,7 +178,7 @@ def in_full_coordinates(
         R = np.stack([x, y, np.cross(x, y)]) @ element.attachments[0].axes
         displacement = np.zeros((nodes, 6, assembled.size))
         for name, item in element.beam.motions.items():
-            places, signs = element.beam.places[name]
+            places, signs = element.beam.indices_and_signs[name]
             local = item.basis @ (signs[:, None] * motion[0][places])
             for j, (freedom, sign) in enumerate(name.value):
                 displacement[:, freedom] = sign * local[j :: len(name.freedoms)]
@@ -256,7 +256,7 @@ def planar_frequencies(assembled: AssembledStructure) -> np.ndarray:
         assert beam is not None
         local = rows[0] @ modes.shapes[0]
         for motion in (BeamMotion.BEND_XY, BeamMotion.STRETCH):
-            places = beam.places[motion][0]
+            places = beam.indices_and_signs[motion][0]
             K = element.matrices.stiffness[np.ix_(places, places)]
             energy += np.sum(local[places] * (K @ local[places]), axis=0)
     return np.asarray(modes.frequencies[0, energy > 0.5 * modes.angular[0] ** 2])

@@ -101,7 +101,7 @@ def test_modes_of_a_four_bar_file_are_the_printed_ones() -> None:
     model = tl.Model(tl.loads(FOUR_BAR))
     # Links between clamped ends converge slowly: modes below twice the tenth frequency err by
     # 0.4 %, those below four times by 0.1 %.
-    options = StructureOptions(modes=None, below=3000.0)
+    options = StructureOptions(modes=None, max_frequency=3000.0)
     built = machine_structure(model, model.assembly.q, options)
     assembled = assemble(built.structure)
     modes = natural_modes(assembled)
@@ -109,7 +109,7 @@ def test_modes_of_a_four_bar_file_are_the_printed_ones() -> None:
     for element, rows in zip(assembled.structure.elements, assembled.element_motion, strict=True):
         local = rows[0] @ modes.shapes[0]
         for motion in (BeamMotion.BEND_XY, BeamMotion.STRETCH):
-            places = element.beam.places[motion][0]
+            places = element.beam.indices_and_signs[motion][0]
             K = element.matrices.stiffness[np.ix_(places, places)]
             energy += np.sum(local[places] * (K @ local[places]), axis=0)
     planar = modes.frequencies[0, energy > 0.5 * modes.angular[0] ** 2]

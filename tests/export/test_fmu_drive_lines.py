@@ -82,7 +82,7 @@ class Case:
         """The run of Tauloop's own loop."""
         system = self.functions.system
         source = system.source(self.method.tableau, c_file("tauloop.integrate", "sampled.c"))
-        library = Library.made(source, replace(require_compiler(), flags=PORTABLE_FLAGS))
+        library = Library.create(source, replace(require_compiler(), flags=PORTABLE_FLAGS))
         samples = CompiledSamples.__new__(CompiledSamples)
         code = library.function("tl_sampled", CompiledSamples._SIGNATURE, "n")
         samples.system, samples._folder, samples._compiled = (

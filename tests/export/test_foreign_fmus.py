@@ -197,7 +197,7 @@ def test_everything_that_is_wrong_is_said_at_once(
             SimulationOptions(),
             FmuCoupling(fmu=block, fmu_start={"command": 1, "armed": True}),
         )
-    with pytest.raises(InputError, match=r"armed of the FMU is Boolean"):
+    with pytest.raises(InputError, match=r"armed of the FMU has the type Boolean"):
         co_simulate(gantry, SimulationOptions(), FmuCoupling(fmu=block, connect={"armed": "time"}))
     with pytest.raises(InputError, match=r"0\.3 ms does not divide the sampling period"):
         co_simulate(

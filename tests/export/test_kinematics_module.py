@@ -64,7 +64,7 @@ def test_motors_with_an_offset_are_counted_from_their_own_zero():
     machine = tl.Model(tl.loads(text))
     export = tl.export_linuxcnc(machine)
     module = CompiledModule(
-        export, Library.made(program_text(export)), np.array(machine.assembly.q)
+        export, Library.create(program_text(export)), np.array(machine.assembly.q)
     )
     world, joints = poses("five_bar")
     plain, shifted = compiled("five_bar").export.layout.joints, export.layout.joints
@@ -217,7 +217,7 @@ def test_limits_of_the_file_are_those_of_the_simulation():
     # 60 mm of tool above the plate's 300 to 400 mm
     assert "[AXIS_Z]\nMIN_LIMIT = 360\nMAX_LIMIT = 460\n" in text
     bar = compiled("five_bar").export.files["five_bar.ini"]
-    assert bar.count("this range is for drawing, not a stop") == 2
+    assert bar.count("nominal range of the drawing, not a stop") == 2
     assert bar.count("TYPE = ANGULAR") == 2
     assert "COORDINATES = XY\n" in bar
 
@@ -268,8 +268,8 @@ def test_hostile_names_reach_no_file_as_they_are():
     ("machine", "says"),
     [
         ("cable_robot", "8 actuators share 6 degrees of freedom"),
-        ("gantry_tau_5dof", "which are not axes X, Y, Z, A, B, C"),
-        ("four_bar", "which are not axes X, Y, Z, A, B, C"),
+        ("gantry_tau_5dof", "do not correspond to the axes X, Y, Z, A, B, C"),
+        ("four_bar", "do not correspond to the axes X, Y, Z, A, B, C"),
     ],
 )
 def test_machines_that_linuxcnc_cannot_drive_are_refused(machine: str, says: str):

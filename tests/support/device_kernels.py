@@ -23,7 +23,7 @@ def sample_by_sample(
     function: CFunction, inputs: Mapping[str, np.ndarray], folder: Path
 ) -> dict[str, np.ndarray]:
     """Outputs (N, n) by port of the C function of one sample, called N times."""
-    library = Library.made(
+    library = Library.create(
         c_source([function], "of one sample", with_batch=False), exact_compiler(), folder=folder
     )
     call = library.function(function.name, "*" * len(function.arguments))

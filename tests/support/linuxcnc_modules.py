@@ -94,7 +94,7 @@ def compiled(name: str) -> CompiledModule:
     """The module of a shipped machine."""
     export = tl.export_linuxcnc(model(name))
     return CompiledModule(
-        export, Library.made(program_text(export)), np.array(model(name).assembly.q)
+        export, Library.create(program_text(export)), np.array(model(name).assembly.q)
     )
 
 

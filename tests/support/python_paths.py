@@ -14,7 +14,7 @@ from tauloop.kinematics.homotopy.paths import (
     PolynomialSystem,
     Tracked,
     TrackingOptions,
-    _solved,
+    _solve,
     newton,
 )
 
@@ -118,7 +118,7 @@ def _tangent(
 ) -> np.ndarray:
     y, y_rate, _, e_rate = line.at(rows, t)
     _, J, rate = system.linearized(x, y, y_rate)
-    return -_solved(J, rate + e_rate)
+    return -_solve(J, rate + e_rate)
 
 
 def _predicted(

@@ -17,7 +17,7 @@ from tauloop.integrate.events import Occurrence
 from tauloop.integrate.integrators import Integrator
 from tauloop.integrate.outcome import StepOutcome
 from tauloop.integrate.sampled import (
-    MOST_EVENTS,
+    MAX_EVENTS,
     SampledRun,
     SampledTrace,
     _event_function,
@@ -50,7 +50,7 @@ class InterpretedAxis(Axis):
         sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else times
         states, modes, held = (np.full((len(times), size), np.nan) for size in sizes)
-        most = MOST_EVENTS if self.system.watched and len(times) else 0
+        most = MAX_EVENTS if self.system.watched and len(times) else 0
         happened = np.zeros((most, 2 + sizes[0]))
         reports = np.empty((len(parameters), len(REPORT)))
         for i, (p, f) in enumerate(zip(parameters, fixed, strict=True)):
@@ -375,7 +375,7 @@ class InterpretedSamples:
         for event, flip in zip(course.events, flips, strict=True):
             if flip == 0 or event.direction * flip < 0:
                 continue
-            if len(happened) == MOST_EVENTS:
+            if len(happened) == MAX_EVENTS:
                 return int(StepOutcome.CHATTERING)
             happened.append(_occurrence(self.system, event, run.time, np.asarray(run.known)))
             code = int(StepOutcome.EVENT) if event.is_terminal else code

@@ -18,7 +18,7 @@ from tauloop.kinematics.singularities import singularities
 from tauloop.viewer import Playback, Viewer
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.panel.plots import motion_curves
-from tauloop.viewer.scene.cloud import cloud, planes
+from tauloop.viewer.scene.cloud import cloud, workspace_sections
 from tauloop.viewer.scene.forces import (
     COMPRESSION_COLOR,
     TENSION_COLOR,
@@ -255,9 +255,9 @@ def test_each_mode_is_shown_at_a_click_and_keeps_what_is_held(five_bar: tl.Model
 
 
 def test_slices_and_clouds_are_pairs_and_triples_of_lengths(five_bar: tl.Model) -> None:
-    assert planes(five_bar) == (("platform.x", "platform.y"),)
-    assert len(planes(tl.Model(tl.load("delta")))) == 4
-    assert planes(tl.Model(tl.load(CASES / "agile_eye.yaml"))) == ()
+    assert workspace_sections(five_bar) == (("platform.x", "platform.y"),)
+    assert len(workspace_sections(tl.Model(tl.load("delta")))) == 4
+    assert workspace_sections(tl.Model(tl.load(CASES / "agile_eye.yaml"))) == ()
 
 
 @pytest.mark.parametrize("coloring", ["reach", "conditioning", "force"])

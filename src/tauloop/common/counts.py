@@ -10,7 +10,7 @@ def counted(number: int, noun: str, verb: str = "") -> str:
     """Return a number with its noun, such as "1 pose", "3 poses" or "2 libraries".
 
     Args:
-        number: the number, which may be an integer of an array.
+        number: the number, which may be a NumPy integer.
         noun: noun in the singular, with its adjectives. Its last word gets a regular plural; in
             "degree of freedom", the word before "of".
         verb: verb in the plural that follows, such as "are" or "drive".

@@ -35,7 +35,7 @@ class BootstrapOptions(Options):
         identification: options of the identification of the log.
         blocks: number of consecutive blocks of the fitted samples. A block must be longer than the
             correlation of the errors.
-        draw: number of the draw; 0 is the log itself.
+        draw: index of the draw, which is also its random seed; 0 uses the original log.
 
     Examples:
         >>> from tauloop.identification import BootstrapOptions
@@ -54,8 +54,8 @@ class BootstrapDraw(Result):
 
     Attributes:
         values: values of the base parameters, by the name of the representing parameter, SI.
-        deviations: standard deviations of the values for the whole log, from the errors' known
-            correlation, SI.
+        deviations: standard deviations of the estimate from the whole log (not of this draw), from
+            the known correlation of the errors, SI.
         drawn: number of times that each block was drawn.
     """
 
@@ -76,13 +76,13 @@ class BootstrapDraw(Result):
 
 #: Cache of the QR factor of the last log, because consecutive draws usually use the same log. The
 #: key contains the ids of machine and log; both are stored so that their ids remain unique.
-_LAST_TRIANGLE: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
+_LAST_FACTOR: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
 
 
 def bootstrap_log(
     machine: MachineSource, log: LogSource, options: BootstrapOptions | None = None
 ) -> BootstrapDraw:
-    """Return the base parameters of one draw of a log's blocks.
+    """Estimate the base parameters from one bootstrap draw of a log's blocks.
 
     The base parameters, and all options that validation chooses, are those of the whole log, as in
     `identify`. For each draw, only the values are estimated again from the QR factors of the
@@ -90,7 +90,7 @@ def bootstrap_log(
 
     Args:
         machine: description of the machine, or its `identification_model`.
-        log: a file, or data.
+        log: path of a log file, or the loaded log.
         options: options of the draw.
 
     Raises:
@@ -104,13 +104,13 @@ def bootstrap_log(
     assert isinstance(estimator, CondensedEstimator)
     log_key = log if isinstance(log, str | Path) else id(log)
     key = f"{id(machine)} {log_key} {options.blocks} {content(log_options)}"
-    if key not in _LAST_TRIANGLE:
+    if key not in _LAST_FACTOR:
         model = identification_model(machine, log_options)
         data, *_ = log_data(model, log, log_options, may_choose=True)
         triangle = fold_log(data, share=log_options.share, blocks=options.blocks)
-        _LAST_TRIANGLE.clear()
-        _LAST_TRIANGLE[key] = triangle, machine, log
-    whole, *_ = _LAST_TRIANGLE[key]
+        _LAST_FACTOR.clear()
+        _LAST_FACTOR[key] = triangle, machine, log
+    whole, *_ = _LAST_FACTOR[key]
     folded = identify_folded(whole, estimator)
     drawn = np.ones(options.blocks, dtype=int)
     values = folded.estimate.values
@@ -128,7 +128,7 @@ def bootstrap_log(
         values=dict(zip(names, values.tolist(), strict=True)),
         deviations=dict(zip(names, deviations.tolist(), strict=True)),
         drawn=tuple(drawn.tolist()),
-        diagnostics=(diagnostic("number of blocks that were drawn", np.count_nonzero(drawn)),),
+        diagnostics=(diagnostic("number of distinct blocks drawn", np.count_nonzero(drawn)),),
         provenance=provenance(
             options={"blocks": options.blocks, "draw": options.draw}, packages=("numpy", "scipy")
         ),

@@ -27,7 +27,7 @@ from tauloop.integrate.system import WORST, HybridSystem
 from tauloop.integrate.tableau import Tableau
 
 #: Number of events after which a run is stopped.
-MOST_EVENTS = 10_000
+MAX_EVENTS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -198,7 +198,7 @@ class CompiledSamples:
             loop = c_file("tauloop.integrate", "sampled.c")
             source = self.system.source(method, loop, events=events)
             compiler = self._evaluator.compiler(evaluations)
-            library = Library.made(source, compiler, folder=self._evaluator.folder)
+            library = Library.create(source, compiler, folder=self._evaluator.folder)
             self._compiled[key] = library.function("tl_sampled", self._SIGNATURE, "n")
         return self._compiled[key]
 
@@ -219,7 +219,7 @@ class CompiledSamples:
         modes = np.empty((n, len(system.modes)))
         held = np.empty((n, system.held))
         known = system.coordinates + system.velocities
-        occurrences = np.empty((MOST_EVENTS if event_count else 0, 2 + known))
+        occurrences = np.empty((MAX_EVENTS if event_count else 0, 2 + known))
         worst = np.array(WORST)
         report = np.zeros(5)
         event_kinds = np.array(

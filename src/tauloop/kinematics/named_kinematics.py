@@ -81,7 +81,7 @@ class Poses(Result):
 
     Attributes:
         machine: name of the machine.
-        entry: whose position is given, `PLATFORM` or `ACTUATORS`.
+        entry: the side whose position is given, `PLATFORM` or `ACTUATORS`.
         platform_port, actuator_port: names and units of the platform and actuator positions.
         coordinates, units: names and units of all coordinates, including those of the joints.
         q: coordinates (M, n_q) of the poses; the pose in the reference pose's mode is first.
@@ -217,10 +217,12 @@ def forward_kinematics(
 ) -> Poses:
     """Return the poses of the platform at given positions of the actuators.
 
-    By default, the machine is followed from its reference pose (`Model.forward_kinematics`). As in
-    `inverse_kinematics`, the pose is doubtful if the straight line of actuator positions from the
-    reference pose does not lead to it. With the option `all_modes`, polynomial continuation finds
-    all assembly modes (`assembly_modes`).
+    By default, the solution is tracked continuously from the reference pose
+    (`Model.forward_kinematics`). As in `inverse_kinematics`, the pose is doubtful if moving the
+    actuators along a straight line from the reference pose does not reach it.
+
+    With the option `all_modes`, polynomial continuation finds all assembly modes
+    (`assembly_modes`).
 
     If actuators are named but passive degrees of freedom are not, the passive ones come to rest
     under gravity and springs, or at a stop (`Poses.resting`). If nothing stops such a motion, the
@@ -269,9 +271,9 @@ def inverse_kinematics(
     By default, the pose is in the working mode of the reference pose. With the option `all_modes`,
     every posture of the legs is returned.
 
-    If a loop is solved by Newton's method, the straight line of positions from the reference pose
-    is followed. A pose that this line does not reach, such as a pose beyond a singularity, is
-    doubtful. Functions for batches (`Model.inverse_kinematics`) skip this check.
+    If a loop is solved by Newton's method, the solution is tracked along the straight line of
+    positions from the reference pose. A pose that is not reached along this line, such as a pose
+    beyond a singularity, is doubtful. Functions for batches (`Model.inverse_kinematics`) skip this check.
 
     Args:
         machine: a model, a mechanism, a path, or the name of a shipped machine.

@@ -1,4 +1,4 @@
-"""Curves of one coordinate in couplings: polynomials, and tables with cubic interpolation."""
+"""Coupling curves, functions of one coordinate: polynomials, and tables with cubic interpolation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tauloop.mechanism.expression import ZERO, Expression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePolynomial:
-    """The curve sum of c_k (x - about)^k.
+    """The polynomial y = sum_k c_k (x - about)^k.
 
     Attributes:
         coefficients: c_0, c_1, ..., in SI units.
-        about: coordinate value at which x - about is zero.
+        about: coordinate about which the polynomial is expanded.
     """
 
     coefficients: tuple[Expression, ...]
@@ -26,12 +26,12 @@ class CurveTable:
     The smooth curve is a cubic spline (two continuous derivatives). It is natural: its second
     derivative is zero at both ends, where it continues as a straight line; a periodic one has equal
     derivatives at both ends. The monotone curve (Fritsch and Butland 1984, A method for constructing
-    local monotone piecewise cubic interpolants) never exceeds its points, and has one continuous
+    local monotone piecewise cubic interpolants) does not overshoot its points, and has one continuous
     derivative: accelerations jump at its points.
 
     Attributes:
         points: (x, y), increasing in x, SI.
-        periodic: whether the curve repeats after its last point, which has the first one's y.
+        periodic: whether the curve repeats after its last point, whose y must equal that of the first.
         monotone: whether the curve is monotone between points.
     """
 

@@ -33,7 +33,7 @@ from tauloop.model.model import MachineSource, modeled
 from tauloop.viewer.film import save_animation
 from tauloop.viewer.layers import Layers
 from tauloop.viewer.playback import Playback, read_playback
-from tauloop.viewer.scene.cloud import COLORINGS, planes
+from tauloop.viewer.scene.cloud import COLORINGS, workspace_sections
 from tauloop.viewer.viewer import Viewer
 
 if TYPE_CHECKING:
@@ -305,20 +305,20 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
     """
     measured, comparison = options.measured, options.compare
     names = pose_axes(model).columns if options.workspace else ()
-    plane = tuple(full_name(names, name, "workspace") for name in options.workspace)
-    if plane and plane not in planes(model):
+    section = tuple(full_name(names, name, "workspace") for name in options.workspace)
+    if section and section not in workspace_sections(model):
         choices = (
-            "; ".join(",".join(choice) for choice in planes(model))
+            "; ".join(",".join(choice) for choice in workspace_sections(model))
             or "none: the platform does not translate along axes"
         )
-        what = f"{','.join(plane)} does not name two or three translations of the platform"
+        what = f"{','.join(section)} does not name two or three translations of the platform"
         raise InputError.of("workspace", what, f"choose one of {choices}")
     return Layers(
         measured=read_playback(model, measured) if isinstance(measured, Path) else measured,
         comparison=None if comparison is None else modeled(comparison),
         next_to=tuple(modeled(machine) for machine in options.next_to),
         forces=options.forces,
-        workspace=plane,
+        workspace=section,
         coloring=options.color,
         modes=options.modes,
     )

@@ -479,7 +479,7 @@ def _thermometer_covariance(measured_pose: MeasuredPose, x: np.ndarray) -> np.nd
     assert deflection is not None
     n, m = len(measured_pose.series), measured_pose.poses
     state = measured_pose.state(x, measured_pose.q)
-    per_kelvin = deflection.by_temperatures(x, state.q)
+    per_kelvin = deflection.temperature_derivatives(x, state.q)
     count = per_kelvin.shape[-1]
     by_pose = measured_pose.by_twist(x, state).reshape(n, -1, m, 6).transpose(0, 2, 1, 3)
     columns = by_pose @ per_kelvin.reshape(n, m, 6, count)

@@ -1,4 +1,4 @@
-"""Tool deflection due to loads, weight and temperature, with derivatives for all unknowns.
+"""Tool deflection due to loads, weight and temperature, with derivatives with respect to all unknowns.
 
 Encoders determine the rigid pose. With motors held, loads and temperatures then displace the tool
 by the small displacement (translation and rotation vector)
@@ -64,7 +64,7 @@ SECTION_DIFFERENCE_STEP = 1e-3
 MAX_STORED = 4
 
 
-def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
+def _weight_parameters(mechanism: Mechanism) -> frozenset[str]:
     """Return the parameters on which the weight of the machine depends."""
     parts: list[object] = [mechanism.gravity]
     beams = []
@@ -83,14 +83,14 @@ def _weight_leaves(mechanism: Mechanism) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _LoopsOnly:
-    """Replacement of an `Assembly` that has only the loops of a machine."""
+    """Stand-in for an `Assembly` that provides only the loops of a machine."""
 
     loops: Loops
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _ModelStandIn:
-    """Replacement of a `Model` with the data that its elastic structure needs, without assembly.
+    """Stand-in for a `Model` that provides only the data for its elastic structure, unassembled.
 
     Attributes:
         mechanism: the machine.
@@ -112,7 +112,7 @@ class _ModelStandIn:
 
 
 def _stand_in(mechanism: Mechanism) -> _ModelStandIn:
-    """Return a machine at its nominal values."""
+    """Return a stand-in for the model of a machine at its nominal values."""
     return _ModelStandIn(mechanism=mechanism, assembly=_LoopsOnly(loops=loops(mechanism)))
 
 
@@ -123,7 +123,7 @@ class _Deflected:
     Attributes:
         machine: the machine with corrected values.
         assembled: stiffness, weight and motions of the structure in its n minimal coordinates.
-        built: structure in all coordinates, with the body and point of the tool.
+        full_structure: structure in all coordinates, with the body and point of the tool.
         unit_displacement: (M, n, 6) displacement due to unit wrenches at the tool.
         displacement: (M, n, 1) displacement due to loads and weight.
         response: response to the free expansion of all heated parts; None if there are none.
@@ -136,7 +136,7 @@ class _Deflected:
 
     machine: _ModelStandIn
     assembled: AssembledStructure
-    built: MachineStructure
+    full_structure: MachineStructure
     unit_displacement: np.ndarray
     displacement: np.ndarray
     response: ThermalResponse | None
@@ -172,7 +172,7 @@ class Deflection:
         known = set(mechanism.parameters.names)
         self.members = {m for u in self.unknowns for m in u.members if m in known}
         self._machines: dict[bytes, _ModelStandIn] = {}
-        candidates = _weight_leaves(mechanism) & self.members
+        candidates = _weight_parameters(mechanism) & self.members
         self.weights = tuple(sorted(candidates - geometric_parameters(mechanism)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -203,10 +203,10 @@ class Deflection:
         """Return the values of all unknown parameters of the machine, SI."""
         start = self.mechanism.parameters.values
         values = {}
-        for unknown, step in zip(self.unknowns, x, strict=True):
+        for unknown, correction in zip(self.unknowns, x, strict=True):
             for member in unknown.members:
                 if member in self.members:
-                    values[member] = start[member] + float(step)
+                    values[member] = start[member] + float(correction)
         return values
 
     def corrected(self, x: np.ndarray) -> _ModelStandIn:
@@ -241,13 +241,13 @@ class Deflection:
         step = SECTION_DIFFERENCE_STEP * (abs(value) or 1.0)
         above = with_any_values(mechanism, {name: value + step})
         below = with_any_values(mechanism, {name: value - step})
-        upper = self.coefficients(above, deflected.built)
-        lower = self.coefficients(below, deflected.built)
+        upper = self.coefficients(above, deflected.full_structure)
+        lower = self.coefficients(below, deflected.full_structure)
         return np.asarray((upper - lower) / (2.0 * step))
 
-    def coefficients(self, mechanism: Mechanism, built: MachineStructure) -> np.ndarray:
+    def coefficients(self, mechanism: Mechanism, structure: MachineStructure) -> np.ndarray:
         """Return the coefficients of expansion (p,) of the heated parts, 1/K."""
-        expansions = stated_expansions(mechanism, built)
+        expansions = stated_expansions(mechanism, structure)
         return np.array([expansions[part] for part in self.parts], dtype=float)
 
 
@@ -291,7 +291,7 @@ class PoseDeflection:
                 raise
             return np.full((len(q), 6), np.nan)
 
-    def by_unknowns(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    def unknown_derivatives(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Return the derivatives (M, 6, n) of the deflections with respect to all unknowns."""
         shared, deflected = self.shared, self._deflected(x, q)
         result = np.zeros((len(q), 6, len(shared.unknowns)))
@@ -303,8 +303,8 @@ class PoseDeflection:
                     result[:, :, i] += by_name[member]
         return result
 
-    def by_temperatures(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Return the derivatives (M, 6, k) of the deflections by the thermometer readings."""
+    def temperature_derivatives(self, x: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Return the derivatives (M, 6, k) of the deflections with respect to the thermometer readings."""
         columns = self._by_offsets(self._deflected(x, q))
         parts = [columns[thermometer_offset(name)] for name in self.thermometers]
         return np.stack(parts, axis=2) if parts else np.zeros((len(q), 6, 0))
@@ -323,10 +323,10 @@ class PoseDeflection:
         shared = self.shared
         corrected = shared.corrected(x)
         mechanism = corrected.mechanism
-        built = corrected.structure(q)
-        assembled = assemble(built.structure)
+        full_structure = corrected.structure(q)
+        assembled = assemble(full_structure.structure)
         assembled.require_no_mechanism()
-        motion = assembled.point_motion(built.tool_body, built.tool_point)
+        motion = assembled.point_motion(full_structure.tool_body, full_structure.tool_point)
         transposed = np.swapaxes(motion, -1, -2)
         weight = gravity_load(assembled, gravity_vector(mechanism))
         load = weight[..., None] + transposed @ self.loads[..., None]
@@ -337,18 +337,20 @@ class PoseDeflection:
         twist = (motion @ displacement)[..., 0]
         response = None
         temperature_rises = self._temperature_rises(x)
-        coefficients = shared.coefficients(mechanism, built)
+        coefficients = shared.coefficients(mechanism, full_structure)
         thermal_displacement = np.zeros((len(q), 6, len(shared.parts)))
         if len(shared.parts):
-            expansion = unit_expansion(mechanism, built, shared.parts)
+            expansion = unit_expansion(mechanism, full_structure, shared.parts)
             response = thermal_response(assembled, expansion)
-            thermal_displacement = response.point_motion(built.tool_body, built.tool_point)
+            thermal_displacement = response.point_motion(
+                full_structure.tool_body, full_structure.tool_point
+            )
             thermal_strains = coefficients * temperature_rises
             twist = twist + (thermal_displacement @ thermal_strains[..., None])[..., 0]
         return _Deflected(
             machine=corrected,
             assembled=assembled,
-            built=built,
+            full_structure=full_structure,
             unit_displacement=unit_displacement,
             displacement=displacement,
             response=response,
@@ -362,8 +364,8 @@ class PoseDeflection:
         """Return the temperature rises (M, p) of all heated parts, K: readings plus offsets."""
         shared = self.shared
         offsets = {
-            member: float(step)
-            for unknown, step in zip(shared.unknowns, x, strict=True)
+            member: float(correction)
+            for unknown, correction in zip(shared.unknowns, x, strict=True)
             for member in unknown.members
         }
         rises = np.zeros((len(self.temperatures), len(shared.parts)))
@@ -399,7 +401,7 @@ class PoseDeflection:
             gradient = stiffness_gradient(
                 deflected.mechanism,
                 deflected.assembled,
-                deflected.built.laws,
+                deflected.full_structure.laws,
                 elastic,
                 left,
                 right,

@@ -301,7 +301,7 @@ class MeasuredPose:
         )
         f_x = columns.reshape(n, len(x), -1).transpose(0, 2, 1)
         if self.deflection is not None:
-            twist_x = self.deflection.by_unknowns(x, state.q).reshape(n, -1, len(x))
+            twist_x = self.deflection.unknown_derivatives(x, state.q).reshape(n, -1, len(x))
             f_x = f_x + self.by_twist(x, state) @ twist_x
         F_x = _select_rows(f_x, elimination)
         F_v = _select_rows(state.rates, elimination)

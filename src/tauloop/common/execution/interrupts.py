@@ -1,4 +1,4 @@
-"""Interrupts (Ctrl-C) of long calculations: they end at once, or soon with the best result."""
+"""Ctrl-C during long calculations: they stop at once, or soon after with the best result so far."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     """
     if threading.current_thread() is not threading.main_thread():
         return function(x)
-    # This import takes longer than a short calculation, which needs no thread.
+    # Imported here, because the import is slow and the calculation may need no thread.
     from concurrent.futures import Future
 
     future: Future[Y] = Future()
@@ -45,13 +45,14 @@ def interruptible(function: Callable[[X], Y], x: X) -> Y:
     return future.result()
 
 
-def run_abandonable(search: Callable[[Callable[[], bool]], None]) -> bool:
+def run_in_abandonable_thread(search: Callable[[Callable[[], bool]], None]) -> bool:
     """Run a search in a thread that is abandoned after an interrupt.
 
     The search must store intermediate results. Compiled solvers may run for many seconds without a
-    check, so that the main thread only waits. An interrupt sets a flag that tells the search to
-    end; after `GRACE_PERIOD` the thread is abandoned and ends at its next check. Only the main
-    thread of a process handles interrupts; in other threads the search runs without this.
+    check; therefore the main thread only waits. An interrupt sets a flag that requests the search
+    to end. After `GRACE_PERIOD` the thread is abandoned and ends at its next check. Only the main
+    thread of a process handles interrupts. In other threads, the search runs in the calling thread
+    without this protection.
 
     Args:
         search: the search. Its argument is a function that returns whether the search must end.
@@ -87,7 +88,7 @@ def run_abandonable(search: Callable[[Callable[[], bool]], None]) -> bool:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Delay interrupts in a context, in which a child process is started and its handle stored.
+    """Delay interrupts inside a `with` block that starts a child process and stores its handle.
 
     An interrupt inside `subprocess.Popen` would lose the handle of a running process. Only the main
     thread receives interrupts.

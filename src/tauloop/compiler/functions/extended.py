@@ -316,7 +316,7 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     weighted = ca.sparsify(ca.diag(ca.SX(W)) @ K.T)
     residual = column(row.residual for row in rows)
     rate = column(row.psi_rate for row in rows) / scales if rows else ca.SX(0, 1)
-    solution = _solved(state, K @ weighted, ca.horzcat(residual, rate))
+    solution = _solve(state, K @ weighted, ca.horzcat(residual, rate))
     q = state.q + coordinate_rate(topology, state.q, state.full(-weighted @ solution[:, 0]))
     q = normalized(q, (iq for iq, _ in topology.quaternions))
     corrected = state.full(v[state.moving] - weighted @ solution[:, 1])
@@ -325,7 +325,7 @@ def projection_program(assembly: Assembly, free: tuple[str, ...] = ()) -> Progra
     return state.builder.finish({"projected_q": q, "projected_v": corrected, "gap": gap})
 
 
-def _solved(state: _Full, A: ca.SX, b: ca.SX) -> ca.SX:
+def _solve(state: _Full, A: ca.SX, b: ca.SX) -> ca.SX:
     return state.builder.solve_symmetric(A, b, "projection") if A.numel() else ca.SX(*b.shape)
 
 

@@ -187,7 +187,7 @@ class TaskEvaluator:
 
     def position_column(self, axis: int) -> int:
         """Return the index in a position of the coordinate that an axis of the grid translates."""
-        quaternion_column = self.task.axes.place
+        quaternion_column = self.task.axes.quaternion_start
         is_before = quaternion_column is None or axis < quaternion_column
         return axis if is_before else axis + 1
 

@@ -195,7 +195,7 @@ class LocalSearch:
             min_gain = EXPENSIVE_GAIN
         while rounds < max_rounds:
             rounds += 1
-            x = self._solved(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
+            x = self._solve(best.x, poses, weights, limits, radius, is_relaxed=is_relaxed)
             violation, worst = self._violation(x)
             point = _LocalPoint(x=x, violation=violation, value=self._value(x, weights))
             violation_at_poses = self._violation_at(x, poses)
@@ -279,7 +279,7 @@ class LocalSearch:
             first += n_constraints
         return relaxation
 
-    def _solved(
+    def _solve(
         self,
         x: np.ndarray,
         poses: np.ndarray,

@@ -244,7 +244,7 @@ class ErrorEquations:
         """
         errors = np.zeros((len(q), self.count))
         f_v, f_e, p_v, p_e, r_v, r_e, s_v, s_e = self._matrices(q, errors)
-        velocities = -self._solved(f_v, f_e)
+        velocities = -self._solve(f_v, f_e)
         _, _, R = self.value(q, errors)
         dR = (r_v @ velocities + r_e).reshape(len(q), 3, 3, self.count)
         # vec stacks columns, so that the first axis of the reshaped array is the column of R.
@@ -286,7 +286,7 @@ class ErrorEquations:
         for _ in range(NEWTON_STEPS):
             f = self.value(displaced, errors)[0] - readings
             f_v = self._matrices(displaced, errors)[0]
-            displaced = integrate(tree, displaced, -self._solved(f_v, f[..., None])[..., 0])
+            displaced = integrate(tree, displaced, -self._solve(f_v, f[..., None])[..., 0])
         f, position, rotation = self.value(displaced, errors)
         return position, rotation, np.abs(f - readings).max(axis=1, initial=0.0)
 
@@ -297,7 +297,7 @@ class ErrorEquations:
         rows = np.eye(f_v.shape[-1])[self._locked]
         return np.concatenate([f_v, np.broadcast_to(rows, (len(f_v), *rows.shape))], axis=1)
 
-    def _solved(self, f_v: Array, right: Array) -> Array:
+    def _solve(self, f_v: Array, right: Array) -> Array:
         """Return the smallest solution (N, n_v, k) of f_v x = right, with locked velocities zero."""
         f_v = self._without_locked(f_v)
         zeros = np.zeros((len(f_v), len(self._locked), right.shape[-1]))

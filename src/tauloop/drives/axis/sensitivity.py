@@ -1,4 +1,4 @@
-"""Gradients of criteria by forward sensitivities, which are integrated together with the axis."""
+"""Gradients of criteria by forward sensitivities, integrated with the axis's equations of motion."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class SensitiveAxis:
     """An axis with the derivatives of its states with respect to some parameters, as compiled code.
 
     The derivatives (forward sensitivities) are computed as in `tauloop.integrate.sensitivity`, also
-    across contacts, limits, sticking, gaps of an exact backlash and samples of the control. The
-    step-size control also bounds their error.
+    across discontinuities: contact, limits, stiction, backlash (exact model) and samples of the
+    controller. The step-size control also bounds their error.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class SensitiveAxis:
         folder: Path | None = None,
         runs: int = 1,
     ) -> None:
-        """Extend the equations; runs compile them on demand.
+        """Set up the sensitivity equations; the first run compiles them.
 
         Args:
             line: the drive line.
@@ -51,13 +51,13 @@ class SensitiveAxis:
             InputError: unknown parameters, parameters that change the scale of the evaluated position
                 or the sample time, or encoders with a resolution.
         """
-        _require(line, names)
+        _check_names(line, names)
         self.names = tuple(names)
         self.axis = Axis(line, folder=folder, directions=len(self.names), runs=runs)
-        figures = self.axis.system.figures.function
-        p = figures.sx_in()[0]
+        checks = self.axis.system.parameter_checks.function
+        p = checks.sx_in()[0]
         #: Derivatives (3, n_p) of the position factor, the settling band and the sample time.
-        self._scales = ca.Function("scales_by", [p], [ca.jacobian(figures(p)[-1], p)])
+        self._scales = ca.Function("scales_by", [p], [ca.jacobian(checks(p)[-1], p)])
         excluded = [name for name in self.names if name not in differentiable_names(self.axis)]
         if excluded:
             verb = "changes" if len(excluded) == 1 else "change"
@@ -75,7 +75,7 @@ class SensitiveAxis:
         duration: float = 10.0,
         integrator: Integrator | None = None,
     ) -> CriteriaGradients:
-        """Return the criteria of steps, as `simulate_axis` does, and their gradients, in one batch.
+        """Simulate a batch of steps, and return their criteria (as `simulate_axis`) and gradients.
 
         The time at which the position x passes a constant level with the velocity v has the
         derivative -(dx/dp)/v with respect to a parameter p. The overshoot has the derivative dx/dp
@@ -117,7 +117,7 @@ class SensitiveAxis:
             return (d_level - dx_dp[:, mark[name]]) / v[:, mark[name], None]
 
         def masked(condition: np.ndarray, values: np.ndarray) -> np.ndarray:
-            """Return zero where the condition is false, and NaN for failed runs."""
+            """Return the values, zero where the condition is false, and NaN for failed runs."""
             gradient = np.where(condition[:, None], values, 0.0)
             return np.where(criteria.failed[:, None], np.nan, gradient)
 
@@ -201,17 +201,17 @@ def differentiable_names(axis: Axis) -> tuple[str, ...]:
     """
     if any(encoder.resolution is not None for encoder in axis.line.encoders):
         return ()
-    figures = axis.system.figures.function
-    p = figures.sx_in()[0]
+    checks = axis.system.parameter_checks.function
+    p = checks.sx_in()[0]
     # the last output has the position factor, the settling band and the sample time
-    dependencies = np.asarray(ca.DM(ca.jacobian_sparsity(figures(p)[-1], p)))
+    dependencies = np.asarray(ca.DM(ca.jacobian_sparsity(checks(p)[-1], p)))
     is_excluded = np.atleast_1d(dependencies[[0, 2]].any(axis=0))
     return tuple(
         name for name, excluded in zip(axis.names, is_excluded, strict=True) if not excluded
     )
 
 
-def _require(line: DriveLine, names: Sequence[str]) -> None:
+def _check_names(line: DriveLine, names: Sequence[str]) -> None:
     """Reject unknown parameters, an empty list, and encoders with a resolution.
 
     Raises:

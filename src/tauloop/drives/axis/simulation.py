@@ -27,7 +27,7 @@ from tauloop.drives.machine.lines import MOTORS, with_motors
 from tauloop.equations.ports import numbers
 from tauloop.integrate.events import Occurrence, ValuePassed
 from tauloop.integrate.integrators import DormandPrince, Integrator
-from tauloop.integrate.sampled import MOST_EVENTS
+from tauloop.integrate.sampled import MAX_EVENTS
 from tauloop.integrate.sensitivity import sensitive
 from tauloop.integrate.tableau import Tableau
 from tauloop.mechanism.drive_line import DriveLine
@@ -38,7 +38,7 @@ LINE_INTEGRATOR = DormandPrince(rtol=1e-7, atol=1e-9, max_steps=2_000_000)
 
 
 class Axis:
-    """A drive line as compiled code, which is made once and run as often as needed.
+    """Compiled simulation of a drive line: compiled once, run any number of times.
 
     Attributes:
         line: the drive line.
@@ -55,17 +55,17 @@ class Axis:
         directions: int = 0,
         runs: int = 1,
     ) -> None:
-        """Build the equations; runs compile them on demand.
+        """Build the equations; the first run compiles them.
 
         Args:
             line: the drive line.
             threads: number of threads that share a batch.
             folder: folder of compiled code; default: the user's cache.
             events: events to detect in runs: signals that pass values.
-            directions: number of directions of derivatives, which follow the states, parameters and
-                held numbers in their arrays.
-            runs: expected total number of runs; for many runs faster code is made, which takes
-                longer to compile.
+            directions: number of directional derivatives. They are stored after the states,
+                parameters and held numbers in the respective arrays.
+            runs: expected total number of runs. If it is large, the code is compiled with more
+                optimization, which takes longer.
 
         Raises:
             DescriptionError: the rigid connections are invalid.
@@ -96,12 +96,12 @@ class Axis:
         if key not in self._compiled:
             source = axis_source(self.system, self._routines, method.tableau)
             compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
-            library = Library.made(source, compiler, threads=self.threads > 1, folder=folder)
+            library = Library.create(source, compiler, threads=self.threads > 1, folder=folder)
             self._compiled[key] = library.function("drive_batch", "ni**ddddd*n****n*i*")
         return self._compiled[key]
 
     def with_motors(self, motors: str) -> Axis:
-        """Return the axis with one of the setups `MOTORS`; each axis is made once.
+        """Return this axis with one of the motor setups in `MOTORS`; results are cached.
 
         Raises:
             InputError: as in the function `with_motors`.
@@ -161,17 +161,17 @@ class Axis:
         return np.ascontiguousarray(rows)
 
     def figures(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the validity of parameter sets (N,), and the scales of their criteria (N, 3).
+        """Check parameter sets; return their validity (N,), and the scales of their criteria (N, 3).
 
         The scales are the position factor, the settling band and the sample time. A parameter set
         is invalid if switch_max is not above switch_min.
 
         Raises:
-            InputError: values that must be positive are not, such as inertias, stiffnesses, gaps
-                and times, or values that must not be negative are; all problems at once.
+            InputError: a value that must be positive (an inertia, stiffness, gap or time) is not, or
+                a value that must not be negative is; all problems at once.
         """
-        checks, signs, order, scales = self.system.figures([parameters], len(parameters))
-        InputError.raise_if_any(sign_problems(self.system.figure_names, (checks, signs)))
+        checks, signs, order, scales = self.system.parameter_checks([parameters], len(parameters))
+        InputError.raise_if_any(sign_problems(self.system.checked_names, (checks, signs)))
         return order[:, 0] > 0, scales
 
     def run(
@@ -202,7 +202,7 @@ class Axis:
         sizes = (self._routines.states, len(self._routines.modes), self._routines.held)
         times = np.zeros(0) if times is None else np.ascontiguousarray(times)
         record = tuple(np.full((len(times), size), np.nan) for size in sizes)
-        n_occurrences = MOST_EVENTS if self.system.watched and len(times) else 0
+        n_occurrences = MAX_EVENTS if self.system.watched and len(times) else 0
         occurrences = np.zeros((n_occurrences, 2 + sizes[0]))
         method, duration = integrator.method, float(fixed[:, 7].max(initial=0.0))
         run = self._code(integrator, len(parameters), duration)
@@ -357,7 +357,8 @@ class Record(Tabular):
         time: times (T,), s, up to the end of the run.
         signals: values (T,) by name with unit, such as ``cart.position [m]``.
         criteria: criteria of this run (1,).
-        reference, before: reference after and before the step, m or rad.
+        reference: reference after the step, m or rad.
+        before: reference before the step, m or rad.
         occurrences: events in the order of time, with positions and velocities of the line's
             coordinates.
     """
@@ -407,8 +408,11 @@ def record_axis(
         axis, parameters or {}, step, start, duration, load, load_time
     )
     if len(p) != 1 or samples < 2:
-        what = f"{counted(len(p), 'parameter set')} and {counted(samples, 'sample')}"
-        raise InputError.of("record", what, "give one parameter set and at least two samples")
+        what = (
+            "needs exactly one parameter set and at least two samples, got "
+            f"{counted(len(p), 'parameter set')} and {counted(samples, 'sample')}"
+        )
+        raise InputError.of("record", what, "simulate several parameter sets with simulate_axis")
     times = np.linspace(0.0, duration, samples)
     report, (y, s, z), event_rows = axis.run(p, fixed, integrator or LINE_INTEGRATOR, times)
     # the rows after the end of a run that ends early are NaN

@@ -50,7 +50,8 @@ class LineFunctions:
     """CasADi functions of a drive line.
 
     Their arguments are (states, modes, held, inputs, parameters), where `held` are the values that a
-    sampled control holds between its samples. `figures` takes only the parameters.
+    sampled control holds between its samples. `parameter_checks` takes only the
+    parameters.
 
     Attributes:
         line: the drive line.
@@ -62,8 +63,8 @@ class LineFunctions:
         hold: returns the values that a sampled control holds until its next sample.
         signals: returns the signals of a run, named by `signal_names`.
         signal_names: names with units.
-        figures: returns [0] values that must be positive, and [1] values that must not be negative.
-        figure_names: names of the values in [0] and [1], as paths in the machine file.
+        parameter_checks: returns [0] values that must be positive, and [1] values that must not be negative.
+        checked_names: names of the values in [0] and [1], as paths in the machine file.
     """
 
     line: DriveLine
@@ -76,8 +77,8 @@ class LineFunctions:
     hold: ca.Function
     signals: BatchFunction
     signal_names: tuple[str, ...]
-    figures: BatchFunction
-    figure_names: tuple[tuple[str, ...], tuple[str, ...]]
+    parameter_checks: BatchFunction
+    checked_names: tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class AxisSystem(LineFunctions):
     control loops, and the integral of the squared torques ("energy").
 
     Attributes:
-        figures: outputs [0] and [1] as in `LineFunctions`, where the first value of [1] is a
+        parameter_checks: outputs [0] and [1] as in `LineFunctions`, where the first value of [1] is a
             placeholder 0; [2] switch_max - switch_min, which must be positive (1 if the line does
             not have both); [3] factor from coordinate to evaluated position, half width of the
             settling band, and sample time (0 for a continuous control).
@@ -447,11 +448,11 @@ def build_system(line: DriveLine, watched: Sequence[ValuePassed] = ()) -> AxisSy
             ca.Function("drive_signals", arguments, [ca.vertcat(*a.signals.values())])
         ),
         signal_names=tuple(a.signals),
-        figure_names=(tuple(checks), ("", *signs)),
+        checked_names=(tuple(checks), ("", *signs)),
         output=a.at.index[evaluated],
-        figures=BatchFunction(
+        parameter_checks=BatchFunction(
             ca.Function(
-                "drive_figures",
+                "drive_checks",
                 [a.p],
                 [
                     ca.vertcat(*checks.values()),
@@ -510,23 +511,23 @@ def must_not_be_negative(a: Equations) -> dict[str, ca.SX]:
 
 
 def sign_problems(
-    names: Sequence[Sequence[str]], figures: Sequence[np.ndarray], place: str = "{}"
+    names: Sequence[Sequence[str]], values: Sequence[np.ndarray], path: str = "{}"
 ) -> list[Problem]:
     """Return a problem for each value whose sign is wrong.
 
     Args:
         names: names of the values that must be positive, and of those that must not be negative.
-        figures: these values, two arrays (N, n) with a row for each run.
-        place: template of the path in messages; ``{}`` is replaced by the name.
+        values: these values, two arrays (N, n) with a row for each run.
+        path: template of the path in messages; ``{}`` is replaced by the name.
     """
     problems = Problems()
     remedy = "correct this entry, or the values of its parameters"
     needs = ("be positive", "not be negative")
-    for group, columns, need in zip(names, figures, needs, strict=True):
+    for group, columns, need in zip(names, values, needs, strict=True):
         for name, column in zip(group, columns.T, strict=True):
             row = int(np.argmin(column))
             if not (column[row] > 0 or (column[row] == 0 and need == "not be negative")):
                 sample = f" (sample {row} of {len(column)})" if len(column) > 1 else ""
                 what = f"must {need}, got {column[row]:g}{sample}"
-                problems.add(place.format(name), what, remedy)
+                problems.add(path.format(name), what, remedy)
     return problems

@@ -402,7 +402,9 @@ class PathRun:
             problem
             for line in system.lines
             for problem in sign_problems(
-                line.figure_names, line.figures([p[None]], 1), f"{line.line.name}.drive.{{}}"
+                line.checked_names,
+                line.parameter_checks([p[None]], 1),
+                f"{line.line.name}.drive.{{}}",
             )
         )
         return p

@@ -275,7 +275,7 @@ def _line_system(
     drive = line.control.drive
     positive = must_be_positive(equations)
     not_negative = must_not_be_negative(equations)
-    figures = [ca.vertcat(ca.SX(0, 1), *scalars.values()) for scalars in (positive, not_negative)]
+    checks = [ca.vertcat(ca.SX(0, 1), *scalars.values()) for scalars in (positive, not_negative)]
     master = drive.motor if hasattr(drive, "motor") else drive.master
     return LineSystem(
         line=line,
@@ -293,8 +293,8 @@ def _line_system(
             ca.Function(f"{prefix}_signals", arguments, [ca.vertcat(signals, kinetic + stored)])
         ),
         signal_names=tuple(equations.signals),
-        figures=BatchFunction(ca.Function(f"{prefix}_figures", [equations.p], figures)),
-        figure_names=(tuple(positive), tuple(not_negative)),
+        parameter_checks=BatchFunction(ca.Function(f"{prefix}_checks", [equations.p], checks)),
+        checked_names=(tuple(positive), tuple(not_negative)),
         ratio=ratios[next(motor.on for motor in line.motors if motor.name == master)],
     )
 

@@ -47,10 +47,11 @@ from tauloop.model.runner import Runner
 #: Function that builds a program from the joints and the Jacobian's determinant at the reference
 #: pose.
 JointProgram = Callable[..., Program]
-#: Range of joints without limits, to each side of the reference pose: rad, or characteristic lengths.
+#: Range assumed for joints without limits, on either side of the reference pose: rad, or
+#: characteristic lengths.
 DEFAULT_RANGE = 0.8
-#: Number of positions of each joint to which start values are fitted, for one joint, two joints and
-#: so on; more joints use the last number.
+#: Number of samples per joint to which start values are fitted, for one joint, two joints and so
+#: on. More joints use the last number.
 SAMPLES_PER_JOINT = (101, 25, 11, 7, 5)
 #: Range of joints to which start values are fitted, as a multiple of the range of their limits.
 FITTED_RANGE = 1.1
@@ -62,9 +63,9 @@ MAX_REFERENCE_CONDITION = 1e8
 class ActuatorMap(ReprMixin):
     """Position, velocity and effort maps between named joints and the motors that move them.
 
-    Functions have the names of a transmission in ros2_control. They take one sample (n,) or many
+    Methods are named after those of a ros2_control transmission. They take one sample (n,) or many
     (N, n) in SI units, and follow the working mode and the assembly mode of the reference pose.
-    Motor positions are those of the machine file: the sum of ratio times coordinate.
+    As in the machine file, a motor position is the sum of the driven coordinates times their ratios.
 
     Attributes:
         model: the machine with only these joints and motors moving.
@@ -91,7 +92,7 @@ class ActuatorMap(ReprMixin):
                 independent coordinates of the machine.
 
         Raises:
-            InputError: the names do not exist or depend on other coordinates, or the number of
+            InputError: a name is unknown or refers to a dependent coordinate, or the number of
                 motors that move the joints differs from the number of joints.
             AssemblyError: the machine does not assemble as described.
             PoseError: the reference pose is singular.
@@ -111,14 +112,14 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def joint_motion(self) -> Motion:
-        """Functions of the joints' motion, in the order of `joints`."""
+        """Kinematics and dynamics that take the motion of the joints, in the order of `joints`."""
         model = self.model
         catalogue = Catalogue(model.assembly, self._mapped.ports, model.formulation, model.free)
         return Motion(Runner(catalogue, model.evaluator, model.limits))
 
     @property
     def actuator_motion(self) -> Motion:
-        """Functions of the motors' motion."""
+        """Kinematics and dynamics that take the motion of the motors."""
         return self.model.actuators
 
     @property
@@ -180,7 +181,7 @@ class ActuatorMap(ReprMixin):
         joints = self.joint_grid(count, FITTED_RANGE)
         spec = ProgramSpec(
             name="mode",
-            meaning="the mode of a position",
+            meaning="the determinant of the Jacobian, relative to the reference pose",
             build=self._of_joints(joint_to_actuator_program),
             inputs=("position", "velocity", "effort"),
             outputs=("mode",),
@@ -199,7 +200,10 @@ class ActuatorMap(ReprMixin):
         return partial(build, joints=self._mapped.velocities, reference=reference)
 
     def _start_values(self, motion: Motion) -> StartPolynomials:
-        """Return start values of Newton's method, which also select the revolutions of angles."""
+        """Return start values of Newton's method.
+
+        They also determine the multiple of 2 pi of each angle.
+        """
         iterated = [
             name for block in motion.blocks if block.method == "Newton" for name in block.unknowns
         ]
@@ -221,12 +225,12 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def to_actuators(self) -> Program:
-        """Program of `joint_to_actuator`."""
+        """Compiled program behind `joint_to_actuator`."""
         return self._program(self.joint_motion, "joint_to_actuator", joint_to_actuator_program)
 
     @cached_property
     def to_joints(self) -> Program:
-        """Program of `actuator_to_joint`."""
+        """Compiled program behind `actuator_to_joint`."""
         return self._program(self.actuator_motion, "actuator_to_joint", actuator_to_joint_program)
 
     def _program(self, motion: Motion, name: str, build: JointProgram) -> Program:
@@ -247,7 +251,7 @@ class ActuatorMap(ReprMixin):
         )
 
     def _spec(self, motion: Motion) -> ProgramSpec:
-        """Return the program of a motion that takes its start values as an input."""
+        """Return the specification of a motion's program, which takes its start values as an input."""
         is_joints = motion is self.joint_motion
         build = joint_to_actuator_program if is_joints else actuator_to_joint_program
         side = "actuator" if is_joints else "joint"
@@ -262,7 +266,7 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def _followed(self) -> dict[str, ProgramSpec]:
-        """Programs that take their start values as an input, by the side that they compute."""
+        """Specifications of programs that take their start values as an input, by computed side."""
         return {
             "actuator": self._spec(self.joint_motion),
             "joint": self._spec(self.actuator_motion),
@@ -306,7 +310,7 @@ class ActuatorMap(ReprMixin):
         return self._required("actuator", position).position
 
     def joint_to_actuator_velocity(self, position: object, velocity: object) -> np.ndarray:
-        """Return motor velocities (N, n) J q' at joint positions and velocities.
+        """Return the motor velocities J q', shape (N, n), at joint positions and velocities.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -314,7 +318,7 @@ class ActuatorMap(ReprMixin):
         return self._required("actuator", position, velocity).velocity
 
     def joint_to_actuator_effort(self, position: object, effort: object) -> np.ndarray:
-        """Return motor efforts (N, n) J^-T tau at joint positions and efforts.
+        """Return the motor efforts J^-T tau, shape (N, n), at joint positions and efforts.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -331,7 +335,7 @@ class ActuatorMap(ReprMixin):
         return self._required("joint", position).position
 
     def actuator_to_joint_velocity(self, position: object, velocity: object) -> np.ndarray:
-        """Return joint velocities (N, n) J^-1 m' at motor positions and velocities.
+        """Return the joint velocities J^-1 m', shape (N, n), at motor positions and velocities.
 
         Raises:
             InputError, PoseError: as `actuator_to_joint_position`.
@@ -339,7 +343,7 @@ class ActuatorMap(ReprMixin):
         return self._required("joint", position, velocity).velocity
 
     def actuator_to_joint_effort(self, position: object, effort: object) -> np.ndarray:
-        """Return joint efforts (N, n) J^T u at motor positions and efforts.
+        """Return the joint efforts J^T u, shape (N, n), at motor positions and efforts.
 
         Raises:
             InputError, PoseError: as `actuator_to_joint_position`.
@@ -347,7 +351,7 @@ class ActuatorMap(ReprMixin):
         return self._required("joint", position, effort=effort).effort
 
     def jacobian(self, position: object) -> np.ndarray:
-        """Return J (N, n, n) at joint positions: velocities of motors (rows) per joint velocity.
+        """Return J, shape (N, n, n): motor velocities (rows) per joint velocity, at joint positions.
 
         Raises:
             InputError, PoseError: as `joint_to_actuator_position`.
@@ -357,7 +361,7 @@ class ActuatorMap(ReprMixin):
     def reflected_inertia(self, position: object, *, include_links: bool = False) -> np.ndarray:
         """Return the inertia (N, n, n) that motors add in joint coordinates, J^T I J.
 
-        A simulator that cannot close loops needs it as the armature of the joints.
+        Use it as the joints' armature in simulators without loop-closure constraints.
 
         Args:
             position: joint positions (N, n) or (n,).
@@ -379,7 +383,8 @@ class ActuatorMap(ReprMixin):
     def limits_of_joints(self, position: object | None = None) -> CarriedLimits:
         """Return the limits of the joints that follow from the limits of motors and joints.
 
-        Within the range of a joint, all motors and the elements between can be within their stops.
+        The range of a joint is the interval over which all motors and intermediate elements can
+        stay within their stops.
         Speed and effort are the limits of one joint while the others rest and carry no load.
 
         Args:
@@ -398,7 +403,7 @@ class ActuatorMap(ReprMixin):
                 lambda q: self._reciprocal_limits(q, speed, force), self.joint_range
             )
             velocity, effort = np.split(1.0 / np.maximum(reciprocals, 0.0), 2)
-        lower, upper = np.split(maximum(self._negated_and_plain_positions, self.joint_range), 2)
+        lower, upper = np.split(maximum(self._signed_positions, self.joint_range), 2)
         return CarriedLimits(
             names=self.joints, lower=-lower, upper=upper, velocity=velocity, effort=effort
         )
@@ -469,8 +474,8 @@ class ActuatorMap(ReprMixin):
         velocity, effort = self._single_joint_limits(J, speed, force)
         return 1.0 / np.concatenate([velocity, effort], axis=1), is_allowed
 
-    def _negated_and_plain_positions(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return negated and plain joint positions (N, 2 n), and whether they are allowed (N,)."""
+    def _signed_positions(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the negated and the given positions (N, 2 n), and whether they are allowed (N,)."""
         status = self.joint_to_actuator(position).sample_status
         return np.concatenate([-position, position], axis=1), status == MapStatus.SUCCESS
 
@@ -543,7 +548,7 @@ class ActuatorMap(ReprMixin):
 
     @cached_property
     def inertia(self) -> Program:
-        """Program of `reflected_inertia`."""
+        """Compiled program behind `reflected_inertia`."""
         mechanism, named = self.model.mechanism, set(self.joints)
         motors = {actuator.name for actuator in mechanism.actuators}
         motors |= set(self.model.topology.velocity_names) - named
@@ -559,10 +564,10 @@ class ActuatorMap(ReprMixin):
         velocity: object | None = None,
         effort: object | None = None,
     ) -> MappedStates:
-        """Return the states of a side.
+        """Return the states of the computed side, "actuator" or "joint".
 
         Raises:
-            PoseError: a sample has no position on the other side.
+            PoseError: a sample has no position on the computed side.
         """
         states, mode = self._states_and_mode(side, position, velocity, effort)
         status = np.atleast_1d(states.sample_status)
@@ -578,34 +583,40 @@ class ActuatorMap(ReprMixin):
         return states
 
     def _rows(self, side: str, position: object) -> np.ndarray:
-        """Return given positions (N, n) as an array."""
+        """Return the given positions (N, n) as an array.
+
+        They are joint positions if the computed side is "actuator", otherwise motor positions.
+        """
         motion = self.joint_motion if side == "actuator" else self.actuator_motion
         arrays, _ = checked({"position": motion.ports.position}, {"position": position})
         return arrays["position"]
 
     def _reason(self, side: str, position: np.ndarray, mode: float) -> tuple[str, str]:
-        """Return why a position (n,) has no state on the other side, and the remedy."""
+        """Return why a given position (n,) has no state on the computed side, and the remedy."""
         motion = self.joint_motion if side == "actuator" else self.actuator_motion
         try:
             motion.kinematics(position)
         except PoseError as error:
             return error.problems[0].what, error.problems[0].remedy
         what = (
-            f"is beyond a singular pose: the determinant of the Jacobian is {mode:.3g} times its "
-            "value at the reference pose"
+            f"the pose is beyond a singularity, because the determinant of the Jacobian is "
+            f"{mode:.3g} times its value at the reference pose"
         )
-        return what, "stay on the side of the reference pose, or choose another with `Model.at`"
+        return (
+            what,
+            "stay on the same side of the singularity, or choose another reference pose (`Model.at`)",
+        )
 
     def _mapped_states(
         self, side: str, position: object, velocity: object | None, effort: object | None
     ) -> MappedStates:
-        """Return the states of a side with their statuses."""
+        """Return the states of the computed side with their statuses."""
         return self._states_and_mode(side, position, velocity, effort)[0]
 
     def _states_and_mode(
         self, side: str, position: object, velocity: object | None, effort: object | None
     ) -> tuple[MappedStates, np.ndarray]:
-        """Return the states of a side, and det(J) relative to the reference pose (N,)."""
+        """Return the states of the computed side, and det(J) relative to the reference pose (N,)."""
         motion, names = self.joint_motion, self.actuators
         program = self.to_actuators
         if side == "joint":
@@ -624,7 +635,7 @@ class ActuatorMap(ReprMixin):
         if len(failed) and runner.iterates:
             self._follow(side, runner, inputs, failed, outputs, numbers)
         status = failures(numbers)
-        self._note_limits(status, outputs["q"])
+        self._mark_limit_violations(status, outputs["q"])
         is_missing = status >= MapStatus.UNREACHABLE
         n_joints = len(self.joints)
         arrays = [outputs[f"{side}_{name}"] for name in ("position", "velocity", "effort")]
@@ -668,8 +679,8 @@ class ActuatorMap(ReprMixin):
             numbers[name] = np.array(numbers[name])
             numbers[name][failed] = array
 
-    def _note_limits(self, status: np.ndarray, q: np.ndarray) -> None:
-        """Set the status of solved samples beyond stops of joints, motors or elements between."""
+    def _mark_limit_violations(self, status: np.ndarray, q: np.ndarray) -> None:
+        """Set the status of solved samples beyond stops of joints, motors or intermediate elements."""
         limits = self.model.limits
         if not limits.is_stop.any():
             return

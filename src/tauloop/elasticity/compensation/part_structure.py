@@ -1,9 +1,9 @@
-"""The deflection of the tool as expressions of the poses of a machine's bodies.
+"""Symbolic expressions for the tool deflection, as functions of the poses of a machine's bodies.
 
 The expressions solve the same equations as `stiffness` and `thermal_expansion`. The joints form a
-tree, along which the bodies move. Joints that close loops give conditions, which determine some
-coordinates. The other coordinates minimize the energy of all elements under loads and heat. Here the
-parts of the structure are numbers in the frames of bodies. In `SymbolicStructure`, which computes
+tree that defines the coordinates. Loop-closing joints add constraints that eliminate some of them.
+The other coordinates minimize the energy of all elements under loads and heat. Here the parts of the
+structure are numbers in the frames of bodies. In `SymbolicStructure`, which computes
 derivatives, they are expressions of the parameters of the machine file.
 """
 
@@ -29,9 +29,10 @@ from tauloop.elasticity.frame.beams import Array
 from tauloop.elasticity.machine.symbolic_twists import carry
 from tauloop.mechanism.model import BASE
 
-#: Conditions count as dependent if a singular value relative to the largest is below this value.
+#: Constraints count as dependent if a singular value relative to the largest is below this value.
 RANK_TOLERANCE = 1e-9
-#: Largest condition number at the sampled poses of the conditions in the dependent coordinates.
+#: Maximum condition number, over the sampled poses, of the constraint Jacobian with respect to the
+#: dependent coordinates.
 MAX_DEPENDENT_CONDITION = 1e8
 
 
@@ -41,23 +42,23 @@ class Displacement:
 
     Attributes:
         rows: matrix (k, n) from the coordinates to the displacement.
-        heat: displacement (k, 1) due to thermal expansion.
+        thermal: displacement (k, 1) due to thermal expansion.
     """
 
     rows: ca.SX
-    heat: ca.SX
+    thermal: ca.SX
 
     def __add__(self, other: Displacement) -> Displacement:
         """Return the sum."""
-        return Displacement(rows=self.rows + other.rows, heat=self.heat + other.heat)
+        return Displacement(rows=self.rows + other.rows, thermal=self.thermal + other.thermal)
 
     def __sub__(self, other: Displacement) -> Displacement:
         """Return the difference."""
-        return Displacement(rows=self.rows - other.rows, heat=self.heat - other.heat)
+        return Displacement(rows=self.rows - other.rows, thermal=self.thermal - other.thermal)
 
     def times(self, matrix: ca.SX) -> Displacement:
         """Return the product (m,) of a constant or symbolic matrix (m, k) and the displacement."""
-        return Displacement(rows=matrix @ self.rows, heat=matrix @ self.heat)
+        return Displacement(rows=matrix @ self.rows, thermal=matrix @ self.thermal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +70,7 @@ class Strain:
 
 
 class SymbolicPartStructure:
-    """Expressions of a structure at the poses of its bodies.
+    """Symbolic stiffness equations of a structure at given poses of its bodies.
 
     Attributes:
         parts: parts of the structure in the frames of bodies.
@@ -102,7 +103,7 @@ class SymbolicPartStructure:
         """Return the origin (3,) of a node in the base frame."""
         return ca.SX(3, 1) if node == BASE else self.position(self.parts.bodies[node].origin)
 
-    def scaling(self, node: str) -> ca.SX:
+    def thermal_strain(self, node: str) -> ca.SX:
         """Return the thermal strain of the body or node with this name."""
         coefficients = self.parts.scaling.get(node)
         if coefficients is None or not np.any(coefficients):
@@ -118,8 +119,8 @@ class SymbolicPartStructure:
         """
         offset = position - self.origin(node)
         rigid = self.motions[node].times(carry(offset))
-        expansion = ca.vertcat(offset * self.scaling(node), ca.SX(3, 1))
-        return Displacement(rows=rigid.rows, heat=rigid.heat + expansion)
+        expansion = ca.vertcat(offset * self.thermal_strain(node), ca.SX(3, 1))
+        return Displacement(rows=rigid.rows, thermal=rigid.thermal + expansion)
 
     def twists(self, joint: LocalJoint) -> ca.SX:
         """Return the free and elastic twists (6, f) of a joint in the axes of the base."""
@@ -137,13 +138,13 @@ class SymbolicPartStructure:
         steps += [(None, BASE, node) for node in self.parts.bodies if node not in far_ends]
         steps += list(self.parts.tree)
         self.size = sum(6 if joint is None else joint.joint.count for joint, _, _ in steps)
-        self.motions = {BASE: Displacement(rows=ca.SX(6, self.size), heat=ca.SX(6, 1))}
+        self.motions = {BASE: Displacement(rows=ca.SX(6, self.size), thermal=ca.SX(6, 1))}
         start = 0
         for joint, near, far in steps:
             rows = ca.SX(6, self.size)
             if joint is None:
                 rows[:, start : start + 6] = ca.SX.eye(6)
-                self.motions[far] = Displacement(rows=rows, heat=ca.SX(6, 1))
+                self.motions[far] = Displacement(rows=rows, thermal=ca.SX(6, 1))
                 start += 6
                 continue
             position = self.position(joint.point)
@@ -152,11 +153,11 @@ class SymbolicPartStructure:
             if count:
                 rows[:, start : start + count] = sign * self.twists(joint)
             start += count
-            joint_twist = Displacement(rows=rows, heat=ca.SX(6, 1))
+            joint_twist = Displacement(rows=rows, thermal=ca.SX(6, 1))
             offset = self.origin(far) - position
-            expansion = ca.vertcat(offset * self.scaling(far), ca.SX(3, 1))
+            expansion = ca.vertcat(offset * self.thermal_strain(far), ca.SX(3, 1))
             rigid = (self.point_twist(near, position) + joint_twist).times(carry(offset))
-            self.motions[far] = Displacement(rows=rigid.rows, heat=rigid.heat + expansion)
+            self.motions[far] = Displacement(rows=rigid.rows, thermal=rigid.thermal + expansion)
         return self.motions
 
     # Elements
@@ -194,20 +195,20 @@ class SymbolicPartStructure:
         expansion = ca.SX(0)
         for index, law in enumerate(rod.elongation):
             expansion += at_length(law, d) * self.temperatures[index]
-        return e, d, Displacement(rows=change.rows, heat=change.heat - expansion)
+        return e, d, Displacement(rows=change.rows, thermal=change.thermal - expansion)
 
     def _attachment_displacement(self, element: LocalElement) -> Displacement:
         """Return the displacements (k) of an element's attachments, in their local axes."""
         rows = [ca.SX(0, self.size)]
-        heats = [ca.SX(0, 1)]
+        thermal_parts = [ca.SX(0, 1)]
         for point, axes, freedoms in zip(
             element.points, element.axes, element.freedoms, strict=True
         ):
             A = self.frames[point.body][0] @ ca.DM(axes)
             local = self.point_twist(point.node, self.position(point)).times(ca.diagcat(A.T, A.T))
             rows.append(local.rows[list(freedoms), :])
-            heats.append(local.heat[list(freedoms)])
-        return Displacement(rows=ca.vertcat(*rows), heat=ca.vertcat(*heats))
+            thermal_parts.append(local.thermal[list(freedoms)])
+        return Displacement(rows=ca.vertcat(*rows), thermal=ca.vertcat(*thermal_parts))
 
     def strains(self) -> Iterator[Strain]:
         """Yield all displacements that a stiffness resists."""
@@ -218,13 +219,15 @@ class SymbolicPartStructure:
                 yield Strain(displacement=change, stiffness=at_length(rod.stiffness, d))
         for element in parts.elements:
             displacement = self._attachment_displacement(element)
-            heat = ca.SX(displacement.heat)
+            thermal = ca.SX(displacement.thermal)
             if element.axial_rows is not None:
                 expansion = ca.DM(element.elongation).T @ self.temperatures
-                heat[element.axial_rows[0]] += 0.5 * expansion
-                heat[element.axial_rows[1]] -= 0.5 * expansion
+                thermal[element.axial_rows[0]] += 0.5 * expansion
+                thermal[element.axial_rows[1]] -= 0.5 * expansion
             K = ca.sparsify(ca.SX(ca.DM(element.stiffness)))
-            yield Strain(displacement=Displacement(rows=displacement.rows, heat=heat), stiffness=K)
+            yield Strain(
+                displacement=Displacement(rows=displacement.rows, thermal=thermal), stiffness=K
+            )
         for joint in (*(item for item, _, _ in parts.tree), *parts.closing):
             if joint.stiffness is not None and joint.joint.count:
                 K = ca.sparsify(ca.SX(ca.DM(joint.stiffness)))
@@ -236,7 +239,7 @@ class SymbolicPartStructure:
 
     def _combined(self, terms: tuple[tuple[str, Array], ...]) -> Displacement:
         """Return the sum (1) of joint motions, each times its ratio."""
-        total = Displacement(rows=ca.SX(1, self.size), heat=ca.SX(1, 1))
+        total = Displacement(rows=ca.SX(1, self.size), thermal=ca.SX(1, 1))
         joints = (*(item for item, _, _ in self.parts.tree), *self.parts.closing)
         for name, ratio in terms:
             for joint in joints:
@@ -245,14 +248,14 @@ class SymbolicPartStructure:
                     motion = self._joint_motion(joint)
                     factor = float(np.ravel(ratio)[0])
                     row = Displacement(
-                        rows=factor * motion.rows[index, :], heat=factor * motion.heat[index]
+                        rows=factor * motion.rows[index, :], thermal=factor * motion.thermal[index]
                     )
                     total = total + row
         return total
 
-    # Conditions
+    # Constraints
 
-    def conditions(self) -> Iterator[Displacement]:
+    def constraints(self) -> Iterator[Displacement]:
         """Yield the displacements that loop-closing joints, rigid rods and gears keep at zero."""
         for joint in self.parts.closing:
             blocked = self._blocked_directions(joint)
@@ -280,7 +283,7 @@ class SymbolicPartStructure:
             rows = U[:, joint.joint.count :].T * weight
             return ca.sparsify(ca.SX(ca.DM(rows)) @ ca.diagcat(R.T, R.T))
         if joint.joint.count != 2 or np.any(joint.twists[:3]):
-            what = "closes a loop, and its axes are fixed in both of its bodies"
+            what = "closes a loop, and has one axis fixed in each of its two bodies"
             remedy = "cut the loop at another joint (`cut: yes`), or use `tauloop.compensate`"
             raise InputError.of(f"joints.{joint.joint.name}", what, remedy)
         axes = self.twists(joint)[3:, :]
@@ -333,15 +336,15 @@ class SymbolicPartStructure:
         """Return the twist (6,) of the tool due to a wrench, weight and heat.
 
         Args:
-            builder: builder of the program, which receives the linear solves.
+            builder: builder of the program, to which the linear solves are added.
             wrench: (6,) force and moment at the tool, N and N m.
             gravity: (3,) acceleration of gravity, m/s^2.
 
         Raises:
-            InputError: the dependencies between loop conditions change from pose to pose.
+            InputError: the rank or the independent set of the loop constraints changes between poses.
         """
-        total = Displacement(rows=ca.SX.eye(self.size), heat=ca.SX(self.size, 1))
-        rows = list(self.conditions())
+        total = Displacement(rows=ca.SX.eye(self.size), thermal=ca.SX(self.size, 1))
+        rows = list(self.constraints())
         if rows:
             total = self._eliminated(builder, rows)
         K = ca.SX(self.size, self.size)
@@ -350,20 +353,20 @@ class SymbolicPartStructure:
             B = strain.displacement.rows
             KB = strain.stiffness @ B
             K += B.T @ KB
-            force -= KB.T @ (strain.displacement.heat + B @ total.heat)
+            force -= KB.T @ (strain.displacement.thermal + B @ total.thermal)
         G = ca.sparsify(total.rows)
         reduced = ca.sparsify(G.T @ K @ G)
         y = builder.solve_symmetric(ca.densify(reduced), G.T @ force, "deflection")
-        x = G @ y + total.heat
-        return self.tool.rows @ x + self.tool.heat
+        x = G @ y + total.thermal
+        return self.tool.rows @ x + self.tool.thermal
 
     def _eliminated(self, builder: ProgramBuilder, rows: list[Displacement]) -> Displacement:
         """Return all coordinates as functions of the free coordinates and of heat.
 
-        The conditions determine the dependent coordinates.
+        The constraints determine the dependent coordinates.
         """
         A = ca.vertcat(*(row.rows for row in rows))
-        c = ca.vertcat(*(row.heat for row in rows))
+        c = ca.vertcat(*(row.thermal for row in rows))
         values = builder.at_samples(ca.densify(A)).reshape(-1, self.size, A.size1())
         samples = np.swapaxes(values, -1, -2)
         independent, dependent = independent_rows(samples)
@@ -373,11 +376,11 @@ class SymbolicPartStructure:
         solved = builder.solve(A[independent, dependent], right, "loops of the structure")
         for column, index in enumerate(free):
             G[index, column] = 1.0
-        heat = ca.SX(self.size, 1)
+        thermal = ca.SX(self.size, 1)
         for row, index in enumerate(dependent):
             G[index, :] = solved[row, : len(free)]
-            heat[index] = solved[row, len(free)]
-        return Displacement(rows=G, heat=heat)
+            thermal[index] = solved[row, len(free)]
+        return Displacement(rows=G, thermal=thermal)
 
 
 def at_length(law: LengthLaw, d: ca.SX) -> ca.SX:
@@ -395,13 +398,13 @@ def at_length(law: LengthLaw, d: ca.SX) -> ca.SX:
 
 
 def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
-    """Return the indices of r independent conditions, and of r coordinates that they determine.
+    """Return the indices of r independent constraints, and of r coordinates that they determine.
 
     Args:
-        samples: matrices (M, c, n) of c conditions at M poses.
+        samples: matrices (M, c, n) of c constraints at M poses.
 
     Raises:
-        InputError: the rank r or the independent conditions differ between the poses.
+        InputError: the rank r or the independent constraints differ between the poses.
     """
     from scipy.linalg import qr
 
@@ -417,6 +420,6 @@ def independent_rows(samples: Array) -> tuple[list[int], list[int]]:
     square = scaled[:, independent][:, :, dependent]
     is_same = all(int(np.linalg.matrix_rank(item, RANK_TOLERANCE)) == rank for item in scaled)
     if not is_same or np.linalg.cond(square).max() > MAX_DEPENDENT_CONDITION:
-        what = "conditions of closed loops depend on each other differently at other poses"
+        what = "the rank or the independent set of the loop constraints changes between poses"
         raise InputError.of("structure", what, "use `tauloop.compensate` for this machine")
     return independent, dependent

@@ -321,11 +321,11 @@ def beam_matrices(lengths: Array, properties: BeamProperties) -> Matrices:
     """
     by_motion = {motion: chain_matrices(motion, lengths, properties) for motion in BeamMotion}
     nodes = np.shape(lengths)[-1] + 1
-    places = {motion: node_places(motion, nodes) for motion in BeamMotion}
-    return joined(by_motion, places, nodes * NODE_FREEDOMS)
+    indices_and_signs = {motion: node_indices(motion, nodes) for motion in BeamMotion}
+    return joined(by_motion, indices_and_signs, nodes * NODE_FREEDOMS)
 
 
-def node_places(motion: BeamMotion, nodes: int) -> tuple[Indices, Array]:
+def node_indices(motion: BeamMotion, nodes: int) -> tuple[Indices, Array]:
     """Return the indices of a motion's degrees of freedom among those of nodes, and their signs."""
     first = NODE_FREEDOMS * np.arange(nodes)
     positions = (first[:, None] + np.array(motion.freedoms)).ravel()
@@ -334,21 +334,21 @@ def node_places(motion: BeamMotion, nodes: int) -> tuple[Indices, Array]:
 
 def joined(
     by_motion: Mapping[BeamMotion, Matrices],
-    places: Mapping[BeamMotion, tuple[Indices, Array]],
+    indices_and_signs: Mapping[BeamMotion, tuple[Indices, Array]],
     size: int,
 ) -> Matrices:
     """Return matrices (..., size, size) that combine the matrices of all motions.
 
     Args:
         by_motion: matrices (..., n, n) of the motions.
-        places: indices (n,) of each motion's degrees of freedom among all of them, and their signs
+        indices_and_signs: indices (n,) of each motion's degrees of freedom among all of them, and their signs
             (n,).
         size: number of all degrees of freedom.
     """
     batch = np.broadcast_shapes(*(item.stiffness.shape[:-2] for item in by_motion.values()))
     stiffness, mass, geometric = (np.zeros((*batch, size, size)) for _ in range(3))
     for motion, item in by_motion.items():
-        positions, signs = places[motion]
+        positions, signs = indices_and_signs[motion]
         rows = positions[:, None]
         sign = np.outer(signs, signs)
         stiffness[..., rows, positions] += sign * item.stiffness

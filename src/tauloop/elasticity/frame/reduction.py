@@ -40,7 +40,8 @@ class ReducedMotion:
     """An uncoupled motion of a reduced beam: axial, twist or bending in a plane.
 
     Attributes:
-        ends: retained degrees of freedom as pairs of end (0 or 1) and number at its node.
+        ends: retained degrees of freedom as pairs (end 0 or 1, index of the degree of freedom at
+            its node).
         frequencies: (..., modes) frequencies of the fixed-end modes, Hz.
         basis: matrix (..., n, k) from the degrees of freedom of the ends and modes to those
             of the chain.
@@ -61,8 +62,8 @@ class ReducedBeam:
     Attributes:
         matrices: (..., k, k) matrices in these coordinates.
         start, end: retained degrees of freedom of the end nodes (0 to 5: u_x ... θ_z, local axes).
-        motions: reduced motions; a twist that both ends release is absent.
-        places: positions of a motion's coordinates in the matrices, and their signs.
+        motions: reduced motions, without the twist if both ends release it.
+        indices_and_signs: indices of a motion's coordinates in the matrices, and their signs.
         lengths: (..., e) lengths of the elements, m.
         properties: section of the elements.
         segment_index: (e,) index of the segment to which each element belongs.
@@ -72,7 +73,7 @@ class ReducedBeam:
     start: tuple[int, ...]
     end: tuple[int, ...]
     motions: Mapping[BeamMotion, ReducedMotion] = field(repr=False)
-    places: Mapping[BeamMotion, tuple[Indices, Array]] = field(repr=False)
+    indices_and_signs: Mapping[BeamMotion, tuple[Indices, Array]] = field(repr=False)
     lengths: Array
     properties: BeamProperties
     segment_index: Indices
@@ -94,7 +95,7 @@ def reduced_beam(
     *,
     released: tuple[Collection[int], Collection[int]] = ((), ()),
     modes: int | None = None,
-    below: float = 0.0,
+    max_frequency: float = 0.0,
 ) -> ReducedBeam:
     """Return a beam that is reduced to its ends and to fixed-end modes.
 
@@ -105,9 +106,9 @@ def reduced_beam(
         lengths: lengths (..., s) of segments with a constant section, m.
         properties: section properties of the segments.
         released: degrees of freedom (0 to 5, local axes) that start and end do not transmit.
-        modes: number of modes of each bending plane; by default all modes below `below`, at least
-            one.
-        below: frequency (Hz) below which all fixed-end modes are included.
+        modes: number of modes of each bending plane; by default all modes below
+            `max_frequency`, at least one.
+        max_frequency: frequency (Hz) below which all fixed-end modes are included.
 
     Raises:
         InputError: the ends do not constrain the beam.
@@ -123,28 +124,30 @@ def reduced_beam(
             count = modes if motion.is_bending else None
             chain = chain_matrices(motion, fine_lengths, fine_properties)
             total = fine_lengths.sum(axis=-1)
-            reduced[motion] = _reduced_motion(motion, chain, total, ends, count, below)
+            reduced[motion] = _reduced_motion(motion, chain, total, ends, count, max_frequency)
         mode_count = max(item.frequencies.shape[-1] for _, item in reduced.values())
         if mode_count * ELEMENTS_PER_MODE <= fine_lengths.shape[-1]:
             break
         elements = 2 * mode_count * ELEMENTS_PER_MODE
     start, end = (_end_coordinates(side, reduced) for side in (0, 1))
     order = [(0, index) for index in start] + [(1, index) for index in end]
-    places: dict[BeamMotion, tuple[Indices, Array]] = {}
+    indices_and_signs: dict[BeamMotion, tuple[Indices, Array]] = {}
     size = len(order)
     for motion, (_, item) in reduced.items():
         sign_of = dict(motion.value)
         count = item.frequencies.shape[-1]
         positions = [order.index(entry) for entry in item.ends] + list(range(size, size + count))
         signs = [sign_of[index] for _, index in item.ends] + [1.0] * count
-        places[motion] = (np.array(positions), np.array(signs))
+        indices_and_signs[motion] = (np.array(positions), np.array(signs))
         size += count
     return ReducedBeam(
-        matrices=joined({motion: item[0] for motion, item in reduced.items()}, places, size),
+        matrices=joined(
+            {motion: item[0] for motion, item in reduced.items()}, indices_and_signs, size
+        ),
         start=start,
         end=end,
         motions={motion: item for motion, (_, item) in reduced.items()},
-        places=places,
+        indices_and_signs=indices_and_signs,
         lengths=fine_lengths,
         properties=fine_properties,
         segment_index=index,
@@ -176,7 +179,10 @@ def _retained_ends(
     min_count = 2 if motion.is_bending else 1
     if motion is not BeamMotion.TWIST and (not is_constrained or len(ends) < min_count):
         what = f"the ends release the degrees of freedom {sorted(released[0])} and {sorted(released[1])}"
-        remedy = f"hold the beam at its ends against {motion.name.lower().replace('_', ' ')}"
+        remedy = (
+            f"retain at least {min_count} of the degrees of freedom {list(motion.freedoms)} of the "
+            f"two ends, including {motion.freedoms[0]}"
+        )
         raise InputError.of("released", what, remedy)
     return ends
 
@@ -207,7 +213,7 @@ def _reduced_motion(
     length: Array,
     ends: tuple[tuple[int, int], ...],
     count: int | None,
-    below: float,
+    max_frequency: float,
 ) -> tuple[Matrices, ReducedMotion]:
     """Return the matrices of a reduced motion, and its ends, frequencies and basis.
 
@@ -221,7 +227,7 @@ def _reduced_motion(
     inner = np.setdiff1d(np.arange(size), interface)
     basis, omega = fixed_interface_basis(chain, np.array(interface, dtype=np.intp), inner)
     frequencies = omega / (2.0 * np.pi)
-    automatic = int((frequencies < below).sum(axis=-1).max(initial=0))
+    automatic = int((frequencies < max_frequency).sum(axis=-1).max(initial=0))
     chosen = max(automatic, int(motion.is_bending)) if count is None else count
     chosen = min(chosen, int(np.isfinite(frequencies).sum(axis=-1).min(initial=size)))
     basis = basis[..., : len(ends) + chosen]

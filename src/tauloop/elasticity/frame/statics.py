@@ -266,7 +266,7 @@ def rod_buckling_load(element: Element) -> Array:
     if beam is None:
         raise ValueError(f"{element.name} is not a beam")
     largest = []
-    for motion, (positions, _) in beam.places.items():
+    for motion, (positions, _) in beam.indices_and_signs.items():
         inner = positions[len(beam.motions[motion].ends) :]
         if not motion.is_bending or not len(inner):
             continue

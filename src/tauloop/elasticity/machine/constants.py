@@ -68,13 +68,15 @@ class MachineConstants:
         properties: BeamProperties,
         released: Released,
         modes: int | None,
-        below: float,
+        max_frequency: float,
     ) -> ReducedBeam:
         """Return the result of `reduced_beam`; equal beams are reduced only once."""
-        key = (lengths.tobytes(), properties.as_bytes(), released, modes, below)
+        key = (lengths.tobytes(), properties.as_bytes(), released, modes, max_frequency)
         beam = self._reduced.get(key)
         if beam is None:
-            beam = reduced_beam(lengths, properties, released=released, modes=modes, below=below)
+            beam = reduced_beam(
+                lengths, properties, released=released, modes=modes, max_frequency=max_frequency
+            )
             if lengths.ndim > 1:
                 # The lengths of a telescopic rod depend on the pose.
                 return beam

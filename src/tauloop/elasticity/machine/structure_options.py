@@ -15,9 +15,9 @@ class StructureOptions:
     Attributes:
         are_motors_held: True if motors are held, by the stiffness of their drives or rigidly; False
             if they are free.
-        modes: number of modes per link and bending plane; None for all modes below `below`, at
+        modes: number of modes per link and bending plane; None for all modes below `max_frequency`, at
             least one.
-        below: largest frequency of these modes, Hz.
+        max_frequency: largest frequency of these modes, Hz.
         has_shear: whether beams have shear deformation and rotary inertia (Timoshenko).
         has_rod_modes: whether bending modes of rods with ball joints at both ends are coordinates.
             Neither stiffness nor axial force couples these modes with the rod's ends.
@@ -26,7 +26,7 @@ class StructureOptions:
 
     are_motors_held: bool = True
     modes: int | None = 0
-    below: float = 0.0
+    max_frequency: float = 0.0
     has_shear: bool = False
     has_rod_modes: bool = True
     laws: Mapping[str, ServoLaw] | None = None

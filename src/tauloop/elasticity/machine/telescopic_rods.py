@@ -150,12 +150,14 @@ class TelescopicRod:
         shapes = np.zeros((*self.positions.shape, 3, beam.size))
         index, within, element_lengths = self._beam_elements(beam)
         for axis, motion in ((1, BeamMotion.BEND_XY), (2, BeamMotion.BEND_XZ)):
-            positions, signs = beam.places[motion]
+            positions, signs = beam.indices_and_signs[motion]
             basis = beam.motions[motion].basis
             cubic, _, _ = bending_shapes(within, element_lengths, np.zeros_like(element_lengths))
             rows = _at_nodes(basis, 2 * index[..., None] + np.arange(4))
             shapes[..., axis, positions] = signs * np.einsum("npj,npjk->npk", cubic, rows)
-        shapes[..., 0, beam.places[BeamMotion.STRETCH][0]] = self._stretch(beam, index, within)
+        shapes[..., 0, beam.indices_and_signs[BeamMotion.STRETCH][0]] = self._stretch(
+            beam, index, within
+        )
         return shapes
 
     def _beam_elements(self, beam: ReducedBeam) -> tuple[Indices, Array, Array]:
@@ -185,7 +187,7 @@ class TelescopicRod:
         rows = _at_nodes(basis, index[..., None] + np.arange(2))
         weights = np.stack([1.0 - within, within], axis=-1)
         modes = np.einsum("npj,npjk->npk", weights, rows)
-        _, signs = beam.places[BeamMotion.STRETCH]
+        _, signs = beam.indices_and_signs[BeamMotion.STRETCH]
         shapes = np.concatenate([(1.0 - fraction)[..., None], fraction[..., None], modes], axis=-1)
         return np.asarray(signs * shapes)
 

@@ -270,7 +270,7 @@ def _of_element(mechanism: Mechanism, element: Element, law: ElasticLaw) -> Iter
         derivative = np.zeros((*total.shape, size, size))
         ends = np.array([0, element.external // 2])
         if element.beam is not None:
-            ends = element.beam.places[BeamMotion.STRETCH][0][:2]
+            ends = element.beam.indices_and_signs[BeamMotion.STRETCH][0][:2]
         scale = (total * compliance) ** 2
         derivative[..., ends[:, None], ends] = scale[..., None, None] * difference
         yield spring, derivative
@@ -279,7 +279,7 @@ def _of_element(mechanism: Mechanism, element: Element, law: ElasticLaw) -> Iter
 def _stretch_stiffness(element: Element) -> Array:
     """Return the axial stiffness (...) of a beam with springs in series."""
     assert element.beam is not None
-    first = element.beam.places[BeamMotion.STRETCH][0][0]
+    first = element.beam.indices_and_signs[BeamMotion.STRETCH][0][0]
     return element.matrices.stiffness[..., first, first]
 
 
@@ -305,7 +305,7 @@ def _of_sections(
     unit = BeamProperties(axial=1.0, torsional=1.0, bending_y=1.0, bending_z=1.0)
     for motion, item in beam.motions.items():
         count = len(item.ends)
-        positions, signs = (array[:count] for array in beam.places[motion])
+        positions, signs = (array[:count] for array in beam.indices_and_signs[motion])
         single = element_matrices(motion, beam.lengths, unit).stiffness
         block, step = single.shape[-1], len(motion.freedoms)
         nodes = step * np.arange(len(index))[:, None] + np.arange(block)

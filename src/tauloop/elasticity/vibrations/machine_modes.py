@@ -173,11 +173,11 @@ def machine_modes(
     )
     result = _modes(model, q, settings, options, loads)
     for _ in range(MAX_ROUNDS):
-        below = LINK_MODE_FACTOR * float(result.modes.frequencies.max(initial=0.0))
+        max_frequency = LINK_MODE_FACTOR * float(result.modes.frequencies.max(initial=0.0))
         has_all = result.modes.frequencies.shape[1] == options.count
-        if options.link_modes is not None or (has_all and below <= settings.below):
+        if options.link_modes is not None or (has_all and max_frequency <= settings.max_frequency):
             break
-        refined = replace(settings, below=max(below, 2.0 * settings.below))
+        refined = replace(settings, max_frequency=max(max_frequency, 2.0 * settings.max_frequency))
         refined_counts = link_mode_counts(machine_structure(model, q[:1], refined))
         if refined_counts == link_mode_counts(result.built):
             break

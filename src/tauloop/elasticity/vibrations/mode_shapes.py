@@ -99,7 +99,7 @@ class ModeShapes:
         position = np.clip(local[:, 0], 0.0, nodes[-1])
         section = {}
         for name, item in beam.motions.items():
-            positions, signs = beam.places[name]
+            positions, signs = beam.indices_and_signs[name]
             basis = item.basis.reshape(-1, *item.basis.shape[-2:])
             basis = basis[self._pose if len(basis) > 1 else 0]
             chain = basis @ (signs[:, None] * motion[positions])

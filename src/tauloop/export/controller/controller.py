@@ -101,7 +101,7 @@ class CompiledController:
             write(STEM, self.equations, values) for write in (controller_header, controller_source)
         )
         compiler = replace(require_compiler(), flags=PORTABLE_FLAGS)
-        self.library = Library.made(text, compiler, folder=folder)
+        self.library = Library.create(text, compiler, folder=folder)
         self._begin = self.library.function(f"{STEM}_begin", "*n", "i")
         self._step = self.library.function(f"{STEM}_step", "***", "i")
         self._expired = self.library.function(f"{STEM}_expired", "*d", "i")

@@ -22,17 +22,17 @@ class FmuCoupling(Options):
 
     Attributes:
         fmu: use this FMU (2 or 3, co-simulation) as an actuator, a drive or the controller; an FMU
-            is a program and runs with your rights.
+            is a program and runs with your privileges.
         connect: connect a target with a source, with a factor if their units differ, such as
             'speed=200 rad/m*leg1.motor.velocity' or 'leg1.motor.force=200 rad/m*torque'; equal
             names are connected automatically.
         fmu_start: set parameters of the FMU and inputs without a source, such as 'R=0.5', in the
             FMU's units or with a unit.
         coupling_step: time between exchanges of machine and FMU, such as 0.1ms; default: 1 ms, or
-            the controller's sampling period. The run is repeated with half the step, and the
-            repeated run is the result.
-        fmu_limit: unpack the FMU up to this size, MB; default: 2000 MB, 200 times its packed size
-            above 100 MB, and 10 000 files.
+            the controller's sampling period. The result is that of a second run with half the
+            step; the difference estimates the error.
+        fmu_limit: unpack the FMU up to this size, MB; default: 2000 MB, and, above 100 MB, 200 times
+            the packed size; at most 10 000 files are unpacked.
 
     Examples:
         >>> import tauloop as tl
@@ -147,7 +147,7 @@ def connected(
         factor, _, source = (part.strip() for part in text.rpartition("*"))
         into, out_of = (inputs, quantities) if target in inputs else (targets, outputs)
         with problems.collecting(InputError):
-            _require(where, target, source, into, out_of, inputs, targets)
+            _check_link(where, target, source, into, out_of, inputs, targets)
             if target in inputs:
                 variable = inputs[target]
                 scale = _scale(where, factor, variable, quantities[source], from_machine=True)
@@ -172,14 +172,15 @@ def connected(
     for name in inputs:
         if name not in sources and name not in coupling.fmu_start:
             remedy = (
-                f"--connect '{name}=QUANTITY' or --fmu-start {name}=VALUE; quantities are "
-                f"{listing(order, 8)}"
+                f"connect it with --connect '{name}=QUANTITY', or set it with --fmu-start {name}=VALUE; "
+                f"quantities are {listing(order, 8)}"
             )
             problems.add(f"connect {name}", "this input of the FMU has no source", remedy)
     if not any(target in targets for target in sources):
         message = "no output of the FMU is connected to an actuator"
         remedy = (
-            f"--connect '{next(iter(targets))}=OUTPUT'; outputs are {listing(outputs) or 'none'}"
+            f"connect one with --connect '{next(iter(targets))}=OUTPUT'; outputs are "
+            f"{listing(outputs) or 'none'}"
         )
         problems.add("connect", message, remedy)
     InputError.raise_if_any(problems)
@@ -192,7 +193,7 @@ def connected(
     )
 
 
-def _require(
+def _check_link(
     where: str,
     target: str,
     source: str,
@@ -207,7 +208,7 @@ def _require(
         known = (*inputs, *targets)
         remedy = suggestion(target, known) or f"inputs of the FMU and forces: {listing(known)}"
         problems.add(
-            where, f"neither an input of the FMU nor a force of the machine: {target!r}", remedy
+            where, f"{target!r} is neither an input of the FMU nor a force of an actuator", remedy
         )
     elif source not in out_of:
         side = "the machine has no quantity" if target in inputs else "the FMU has no output"
@@ -218,8 +219,10 @@ def _require(
         )
     for variable in (inputs.get(target), out_of.get(source)):
         if isinstance(variable, ForeignVariable) and not variable.is_number:
-            message = f"{variable.name} of the FMU is {variable.kind}"
-            remedy = "connect 64-bit floating-point numbers; set other variables with --fmu-start"
+            message = f"{variable.name} of the FMU has the type {variable.kind}"
+            remedy = (
+                "connect 64-bit floating-point variables only; set other variables with --fmu-start"
+            )
             problems.add(where, message, remedy)
     InputError.raise_if_any(problems)
 

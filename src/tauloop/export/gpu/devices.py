@@ -101,7 +101,7 @@ class Processor(Device):
 
     def kernel(self, text: str, name: str, letters: str, folder: Path | None) -> Launch:
         """Return a C function with loops in place of blocks and threads."""
-        function = Library.made(text, self.compiler, folder=folder).function(name, letters)
+        function = Library.create(text, self.compiler, folder=folder).function(name, letters)
 
         def launch(blocks: int, threads: int, shared: int, arguments: Sequence[Any]) -> None:
             function(*arguments)

@@ -146,7 +146,7 @@ class PlantCode:
 
     def library(self, cache: Path | None = None) -> Library:
         """Return the plant as a library; for errors see `program`."""
-        return Library.made(
+        return Library.create(
             self.text(), replace(require_compiler(), flags=PORTABLE_FLAGS), folder=cache
         )
 

@@ -36,7 +36,7 @@ def geometry_text(module: str, note: str, pins: Iterable[Pin]) -> str:
     """
     lines = [
         f"# {comment(note)}",
-        "# Load it after the component and before homing: joint positions jump with the geometry.",
+        "# Load it after the component and before homing: a new geometry makes the joint positions jump.",
     ]
     pins = tuple(pins)
     for pin in pins:
@@ -169,11 +169,11 @@ def _joint_lines(joint: MachineJoint, acceleration: float) -> Iterator[str]:
     yield f"# {comment(joint.name)}"
     yield f"TYPE = {'ANGULAR' if joint.is_angular else 'LINEAR'}"
     if not joint.is_stop and math.isfinite(joint.upper - joint.lower):
-        yield "# this range is for drawing, not a stop: enter your own limits"
+        yield "# nominal range of the drawing, not a stop: enter the real joint limits"
     yield from _limits(joint.lower, joint.upper)
     speed = joint.speed
     if not math.isfinite(speed):
-        yield "# the machine file has no largest speed: enter your own"
+        yield "# no maximum speed in the machine file: enter the maximum speed of the joint"
         speed = ANGULAR_JOINT_SPEED if joint.is_angular else LINEAR_JOINT_SPEED
     yield f"MAX_VELOCITY = {_decimal(speed)}"
     yield f"MAX_ACCELERATION = {_decimal(acceleration)}"

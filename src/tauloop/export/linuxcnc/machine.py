@@ -1,4 +1,4 @@
-"""A machine as LinuxCNC sees it: joints and axes in its units, and HAL pins for the geometry."""
+"""Description of a machine for LinuxCNC: joints and axes in its units, HAL pins of the geometry."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Pin:
         parameter: name in the machine file; "tool.x" and so on for the tool.
         value: value in the pin's unit.
         unit: mm, deg or 1.
-        si: SI value of that unit.
+        si: SI value of one unit.
     """
 
     name: str
@@ -63,9 +63,9 @@ class MachineJoint:
         name: name of the actuator.
         is_angular: whether it is angular.
         home: position in the reference pose, mm or deg.
-        lower, upper: range, mm or deg; infinite without a range.
+        lower, upper: range, mm or deg; infinite if unlimited.
         is_stop: whether the range ends at mechanical stops; otherwise it is the nominal range.
-        speed: largest speed, mm/s or deg/s; infinite without a limit.
+        speed: largest speed, mm/s or deg/s; infinite if unlimited.
     """
 
     name: str
@@ -85,13 +85,13 @@ class MachineJoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldAxis:
-    """An axis of the world that the machine moves.
+    """A world axis along or about which the machine moves the tool.
 
     Attributes:
         number: index of the axis among X, Y, Z, A, B, C.
         home: position in the reference pose, mm or deg.
         lower, upper: range of the platform's coordinate, shifted to the tool, mm or deg; infinite
-            without a range.
+            if unlimited.
     """
 
     number: int
@@ -115,8 +115,8 @@ class MachineLayout(ReprMixin):
         joints: joints in the order of the actuators.
         axes: axes in the order of the letters.
         tool: position of the tool relative to the platform's origin, mm, in the platform's frame
-            (in the base frame if there is no angular axis). It is empty for a platform that rotates
-            without an angular axis; its origin must be the tool.
+            (in the base frame if there is no angular axis). It is empty if the platform rotates
+            but the machine has no axis A, B or C; the tool must then be at the platform's origin.
     """
 
     rotation_mode: int
@@ -132,20 +132,21 @@ def machine_layout(model: Model) -> MachineLayout:
 
     Raises:
         InputError: LinuxCNC cannot drive the machine. It has redundant actuators or passive degrees
-            of freedom; its pose does not consist of some of x, y, z with all rotations or none; or
-            its tool is not at the origin of a platform that rotates without an angular axis.
+            of freedom; its pose coordinates are not a subset of x, y and z with either all three
+            rotations or none; or the platform rotates without an axis A, B or C and the tool is not
+            at its origin.
     """
     columns = model.platform.ports.position.columns
     world = tuple(3 if name in _QUATERNION else _WORLD_AXES.get(name, -1) for name in columns)
     problems = Problems()
     if -1 in world or world.count(3) not in (0, 4):
-        message = f"its pose is {', '.join(columns)}, which are not axes X, Y, Z, A, B, C"
+        message = f"its pose coordinates ({', '.join(columns)}) do not correspond to the axes X, Y, Z, A, B, C"
         problems.add(
             "platform",
             message,
             "use a platform that moves in some of x, y and z, with all rotations or none",
         )
-    _note_unfit_actuators(model, problems)
+    _report_unsupported_actuators(model, problems)
     InputError.raise_if_any(problems)
     rotation_mode = 2 if 3 in world else int(5 in world)
     tool, offset = _tool(model, rotation_mode)
@@ -254,7 +255,7 @@ def platform_positions(layout: MachineLayout, world: np.ndarray) -> np.ndarray:
     return np.hstack([np.reshape(columns, (-1, len(world))).T, quaternion])
 
 
-def _note_unfit_actuators(model: Model, problems: Problems) -> None:
+def _report_unsupported_actuators(model: Model, problems: Problems) -> None:
     """Report actuators that cannot be joints of LinuxCNC."""
     assembly, count = model.assembly, len(model.mechanism.actuators)
     if assembly.is_redundant:
@@ -263,7 +264,7 @@ def _note_unfit_actuators(model: Model, problems: Problems) -> None:
         problems.add("actuators", message, "export a machine without the redundant actuators")
     if assembly.passive:
         names = ", ".join(assembly.passive_names)
-        message = f"{names} move freely, so the joints do not determine the platform's pose"
+        message = f"the joints do not determine the platform's pose: passive coordinates {names}"
         problems.add("actuators", message, "drive or lock these coordinates in the machine file")
     if not 1 <= count <= MAX_JOINTS:
         problems.add(
@@ -363,7 +364,7 @@ def _tool(model: Model, rotation_mode: int) -> tuple[tuple[float, ...], np.ndarr
     pose, m.
 
     Raises:
-        InputError: the platform rotates without an angular axis, and its tool is not at its origin.
+        InputError: the platform rotates without an axis A, B or C, and the tool is not at its origin.
     """
     from scipy.spatial.transform import Rotation  # SciPy is an optional dependency
 

@@ -49,7 +49,7 @@ from tauloop.formats.urdf.parts import (
     UrdfCoupling,
     identifier,
 )
-from tauloop.formats.xml.nodes import XmlNode, XmlReader, unread
+from tauloop.formats.xml.nodes import XmlNode, XmlReader, unused_notes
 from tauloop.mechanism.suggestions import listing, suggestion
 
 TRANSMISSION, ROS2_CONTROL = "transmission", "ros2_control"
@@ -481,4 +481,4 @@ def _unread(
                 for child in joint.children
                 if child.tag not in _CONTROLLED_JOINT_TAGS
             )
-    return unread(counts, {})
+    return unused_notes(counts, {})

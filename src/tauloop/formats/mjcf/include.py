@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tauloop.formats.xml.includes import IncludedFiles
+from tauloop.formats.xml.includes import IncludeChecker
 from tauloop.formats.xml.nodes import XmlNode, read_xml
 
 INCLUDE = "include"
@@ -29,7 +29,7 @@ def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> X
     """
     if not any(node.tag == INCLUDE for node in root.walk()):
         return root
-    files = IncludedFiles(str(path), folders)
+    files = IncludeChecker(str(path), folders)
     included = {path.resolve()}
     expanded = _expanded(root, files, included, depth=1, includes=0)
     files.raise_any()
@@ -37,7 +37,7 @@ def with_includes(root: XmlNode, path: Path, folders: Iterable[str | Path]) -> X
 
 
 def _expanded(
-    node: XmlNode, files: IncludedFiles, included: set[Path], depth: int, includes: int
+    node: XmlNode, files: IncludeChecker, included: set[Path], depth: int, includes: int
 ) -> XmlNode:
     if files.is_too_deep(node, depth, includes):
         return replace(node, children=[])
@@ -51,7 +51,7 @@ def _expanded(
 
 
 def _included(
-    node: XmlNode, files: IncludedFiles, included: set[Path], depth: int, includes: int
+    node: XmlNode, files: IncludeChecker, included: set[Path], depth: int, includes: int
 ) -> list[XmlNode]:
     """Return the elements that replace an ``<include>``."""
     name = files.text(node, INCLUDE, "file")

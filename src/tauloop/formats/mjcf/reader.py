@@ -36,7 +36,7 @@ from tauloop.formats.mjcf.tree import GENERATORS, Bodies, TreeReader
 from tauloop.formats.options import ImportOptions
 from tauloop.formats.urdf.parts import identifier
 from tauloop.formats.xml.foreign_elements import inventory, refuse
-from tauloop.formats.xml.nodes import XmlNode, read_xml, unread
+from tauloop.formats.xml.nodes import XmlNode, read_xml, unused_notes
 from tauloop.mechanism.expression import ONE, ParameterTable, steps_from
 from tauloop.mechanism.model import (
     BASE,
@@ -376,4 +376,4 @@ def _unread(reader: MjcfReader, root: XmlNode) -> list[str]:
             continue
         elif section.tag not in ("default", "keyframe"):
             elements[section.tag] += 1
-    return unread(elements, attributes)
+    return unused_notes(elements, attributes)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tauloop.common.errors import Problem
 from tauloop.common.records import dataclass
-from tauloop.formats.xml.includes import IncludedFiles
+from tauloop.formats.xml.includes import IncludeChecker
 from tauloop.formats.xml.meshes import package_places
 from tauloop.formats.xml.nodes import XmlNode, read_xml
 
@@ -81,7 +81,7 @@ def with_included_models(root: XmlNode, path: Path, folders: Iterable[str | Path
     if not any(node.tag == INCLUDE for node in root.walk()):
         return SdfFiles(root=root, unread={})
     folders = tuple(folders)
-    files = IncludedFiles(str(path), folders)
+    files = IncludeChecker(str(path), folders)
     includer = _Includer(files=files, folders=folders)
     expanded = includer.expanded(root, (path.resolve(),), depth=1)
     files.raise_any()
@@ -114,7 +114,7 @@ def version_note(root: XmlNode) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Includer:
-    files: IncludedFiles
+    files: IncludeChecker
     folders: tuple[str | Path, ...]
     unread: dict[str, Problem] = field(default_factory=dict)
 

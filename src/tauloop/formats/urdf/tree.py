@@ -28,7 +28,7 @@ from tauloop.formats.urdf.parts import (
 )
 from tauloop.formats.urdf.refused import refuse_other_formats, refuse_parts, refuse_repeats
 from tauloop.formats.xml.foreign_elements import inventory, read_tags, refuse
-from tauloop.formats.xml.nodes import XmlNode, impossible_inertia, unread
+from tauloop.formats.xml.nodes import XmlNode, impossible_inertia, unused_notes
 from tauloop.formats.xml.xacro import read_source
 from tauloop.mechanism.links.rigid_tree import LinkInertia
 from tauloop.mechanism.model import BASE
@@ -175,7 +175,7 @@ class _TreeReader(UrdfReader):
         notes = [
             *self.listed(),
             *visuals.notes(),
-            *unread(self._unread, self._unread_attributes),
+            *unused_notes(self._unread, self._unread_attributes),
             *motors.notes,
         ]
         return UrdfTree(

@@ -12,11 +12,11 @@ MAX_INCLUDE_DEPTH, MAX_INCLUDES = 20, 500
 _OPTION = "--package-folder FOLDER"
 
 
-class IncludedFiles(XmlReader):
-    """Check that included files are below the description's folder or the caller's folders."""
+class IncludeChecker(XmlReader):
+    """Checks that included files are below the description's folder or the caller's folders."""
 
     def __init__(self, file: str, folders: Iterable[str | Path]) -> None:
-        """Start with the description itself.
+        """Create a checker for the includes of a description.
 
         Args:
             file: path of the description.
@@ -32,7 +32,9 @@ class IncludedFiles(XmlReader):
         self._files = 0
 
     def allowed(self, node: XmlNode, name: str, candidates: Iterable[Path]) -> Path | None:
-        """Return the first candidate that is a file, with links resolved; None after a problem.
+        """Return the first candidate that is a file, with links resolved.
+
+        If there is none, add a problem and return None.
 
         Args:
             node: the including element.

@@ -123,7 +123,7 @@ def parse_xml(text: str, file: str) -> XmlNode:
 
 
 def _file_error(path: Path, what: str, remedy: str, line: int | None = None) -> DescriptionError:
-    """Return an error of a whole file."""
+    """Return an error about a file, optionally at a line."""
     return DescriptionError.of("", what, remedy, file=str(path), line=line)
 
 
@@ -253,10 +253,10 @@ T = TypeVar("T")
 
 
 class XmlReader:
-    """Reader of values from nodes; it collects problems and substitutes invalid values."""
+    """Reader of values from nodes; it collects problems and replaces invalid numbers by NaN."""
 
     def __init__(self, file: str) -> None:
-        """Create a reader without problems.
+        """Create a reader with an empty list of problems.
 
         Args:
             file: name of the file for messages.
@@ -271,7 +271,7 @@ class XmlReader:
     def look_up(
         self, node: XmlNode, where: str, word: str, known: Mapping[str, T], what: str, remedy: str
     ) -> T | None:
-        """Return the value of a word; None after adding a problem if the word is unknown."""
+        """Return the value of a word. If it is unknown, add a problem and return None."""
         if word not in known:
             self.problem(node, where, what, suggestion(word, known) or remedy)
         return known.get(word)
@@ -284,7 +284,7 @@ class XmlReader:
         return problem.file != self.file, problem.file, problem.line or 0
 
     def text(self, node: XmlNode, where: str, attribute: str) -> str:
-        """Return a required attribute; empty after adding a problem if it is missing."""
+        """Return a required attribute. If it is missing, add a problem and return an empty text."""
         value = node.attributes.get(attribute, "").strip()
         if not value:
             what = f"<{node.tag}> has no attribute {attribute!r}"
@@ -303,7 +303,7 @@ class XmlReader:
     def vector(
         self, node: XmlNode | None, where: str, attribute: str, default: tuple[float, ...]
     ) -> tuple[float, ...]:
-        """Return an attribute as finite numbers, as many as in `default`; `default` if absent."""
+        """Return an attribute as len(default) finite numbers, or `default` if it is absent."""
         if node is None or attribute not in node.attributes:
             return default
         return self._numbers(node, where, attribute, node.attributes[attribute], len(default))
@@ -324,7 +324,7 @@ class XmlReader:
         return values
 
 
-def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
+def unused_notes(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[str]:
     """Return notes on unused elements and attributes, with their counts."""
     texts: list[str] = []
     for title, counts in (("not used", elements), ("attributes not used", attributes)):
@@ -335,7 +335,7 @@ def unread(elements: Mapping[str, int], attributes: Mapping[str, int]) -> list[s
 
 
 def impossible_inertia(inertia: np.ndarray) -> str:
-    """Return the reason why an inertia (3, 3) about the mass center is impossible; empty if not."""
+    """Return why an inertia (3, 3) about the mass center is impossible; an empty text if valid."""
     smallest, middle, largest = np.linalg.eigvalsh(inertia)
     if smallest >= 0.0 and smallest + middle >= largest * (1.0 - 1e-9):
         return ""

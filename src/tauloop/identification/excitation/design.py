@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, InputError, solving
-from tauloop.common.execution.interrupts import run_abandonable
+from tauloop.common.execution.interrupts import run_in_abandonable_thread
 from tauloop.common.keywords import keywords
 from tauloop.common.result import Diagnostic, diagnostic, plain, provenance
 from tauloop.formats.library import mechanism_of
@@ -86,7 +86,7 @@ def plan_excitation(
     )
     rng = np.random.default_rng(options.seed) if rng is None else rng
     search = Search(problem, options, rng, progress or (lambda phase, done, total: None))
-    is_interrupted = run_abandonable(search.run)
+    is_interrupted = run_in_abandonable_thread(search.run)
     value, coefficients, evaluation, base, random = search.best(is_interrupted)
     outcomes, polished = search.outcomes(is_interrupted, coefficients, value)
     result = Excitation(

@@ -1,7 +1,7 @@
 """The search for an excitation: random series, starts of the optimizer, and the best series so far.
 
 The search runs in a thread that the caller can abandon at any time
-(`tauloop.common.execution.interrupts.run_abandonable`). Its results are attributes that are replaced as a
+(`tauloop.common.execution.interrupts.run_in_abandonable_thread`). Its results are attributes that are replaced as a
 whole, so the caller reads consistent values after it abandons the thread. The caller then uses no
 other data of the problem, because the thread may still be running.
 """

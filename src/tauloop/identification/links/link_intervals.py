@@ -105,7 +105,7 @@ class LinkSet:
         """
         goal = self._cvxpy.Minimize(self._cvxpy.norm(self._errors))
         program = self._cvxpy.Problem(goal, [*self._constraints, self._y[-1] == 1.0])
-        if self._solved(program) is None:
+        if self._solve(program) is None:
             raise IdentificationError.of(
                 "links",
                 f"no physically possible links have these values ({program.status})",
@@ -143,7 +143,7 @@ class LinkSet:
         """Return the smallest objective.y with unit.y = 1; None if unbounded."""
         size = float(np.abs(objective).max())
         self._objective.value, self._unit.value = objective / (size or 1.0), unit
-        return None if self._solved(self._search) is None else float(self._search.value) * size
+        return None if self._solve(self._search) is None else float(self._search.value) * size
 
     def _largest_inertia(self, quantity: LinkQuantity) -> float | None:
         """Return the largest s with [[J - s, h^T], [h, m 1]] positive semidefinite."""
@@ -161,7 +161,7 @@ class LinkSet:
             self._y[-1] == 1.0,
         ]
         program = cvxpy.Problem(cvxpy.Maximize(s), constraints)
-        return None if self._solved(program) is None else float(program.value) * size
+        return None if self._solve(program) is None else float(program.value) * size
 
     def _least_inertia(self, quantity: LinkQuantity) -> float | None:
         """Return the smallest J - h.h/m.
@@ -189,7 +189,7 @@ class LinkSet:
             values.append(best)
         return min((value for value in values if np.isfinite(value)), default=None)
 
-    def _solved(self, program: Any) -> float | None:
+    def _solve(self, program: Any) -> float | None:
         """Solve a program and return its optimal value; None if the value is not finite."""
         is_solved = solve_and_status(self._cvxpy, program) in ("optimal", "optimal_inaccurate")
         return float(program.value) if is_solved else None

@@ -175,7 +175,7 @@ def newton(
     active = np.arange(len(x))
     for _ in range(iterations):
         F, J, _ = system.linearized(x[active], y[active], y_rate[active])
-        dx = _solved(J, F + e[active])
+        dx = _solve(J, F + e[active])
         x[active] -= dx
         size = np.abs(dx).max(axis=1) / (1.0 + np.abs(x[active]).max(axis=1))
         is_good[active] &= (size <= 0.5 * last[active]) | (size < tolerance)
@@ -189,7 +189,7 @@ def newton(
     return x, Convergence(is_good=is_good & (last < tolerance), ratio=ratio, largest=largest)
 
 
-def _solved(J: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _solve(J: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the solutions of J z = b; NaN where J is singular, which stops that path's step."""
     try:
         return np.asarray(np.linalg.solve(J, b[..., None])[..., 0])

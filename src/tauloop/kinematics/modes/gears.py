@@ -122,7 +122,7 @@ def split_gears(
         for row, ratios in zip(rows, A, strict=True)
         if ratios[lengths].any()
     )
-    gears = _solved(
+    gears = _solve(
         A[:, coupled], -value[:, 0], tuple(coupled), [equations.elements[row] for row in rows], file
     )
     loop_rows = [row for row in range(len(equations.names)) if row not in rows]
@@ -138,7 +138,7 @@ def split_gears(
     return loop_equations, gears
 
 
-def _solved(
+def _solve(
     A: np.ndarray, d: np.ndarray, angles: tuple[int, ...], elements: list[str], file: str
 ) -> Gears:
     """Return the angles u with A u = d, by elimination in exact fractions; A has full row rank."""

@@ -226,7 +226,7 @@ class PoseKernel:
         defined = {
             "AXES": len(self._axes.columns),
             "POSITIONS": sizes["position"],
-            "TURN": -1 if self._axes.place is None else self._axes.place,
+            "TURN": -1 if self._axes.quaternion_start is None else self._axes.quaternion_start,
             "Q": sizes["q"],
             "FORMS": sizes.get("discriminants", 0),
             "LEFT": sum(sizes[name] for name in loops),

@@ -23,21 +23,22 @@ class PoseAxes:
     Attributes:
         columns, units: names and units (n,); angles in rad.
         reference: values at the reference pose (n,), zeros for the angles.
-        place: column of the quaternion's first component among the positions, and of rx among these
-            axes; None if there is no quaternion.
+        quaternion_start: column of the quaternion's first component among the positions, and of rx
+            among these axes; None if there is no quaternion.
         start: quaternion of the reference pose (w, x, y, z).
     """
 
     columns: tuple[str, ...]
     units: tuple[str, ...]
     reference: np.ndarray
-    place: int | None
+    quaternion_start: int | None
     start: np.ndarray
 
     @property
     def angles(self) -> tuple[str, ...]:
         """Names of the angles."""
-        return () if self.place is None else self.columns[self.place : self.place + 3]
+        start = self.quaternion_start
+        return () if start is None else self.columns[start : start + 3]
 
     def grid(self, axes: Mapping[str, np.ndarray], fixed: Mapping[str, float]) -> np.ndarray:
         """Return the values (N, n) over a grid; the first of its axes varies slowest.
@@ -52,9 +53,9 @@ class PoseAxes:
 
     def positions(self, values: np.ndarray) -> np.ndarray:
         """Return the platform positions (N, n_position) at values (N, n) of these axes."""
-        if self.place is None:
+        if self.quaternion_start is None:
             return np.asarray(values)
-        first = self.place
+        first = self.quaternion_start
         start = np.broadcast_to(self.start, (len(values), 4))
         quaternion = turned_quaternion(start, values[:, first : first + 3])
         return np.concatenate([values[:, :first], quaternion, values[:, first + 3 :]], axis=1)
@@ -70,7 +71,7 @@ def pose_axes(model: Model) -> PoseAxes:
             columns=port.columns,
             units=port.units,
             reference=reference,
-            place=None,
+            quaternion_start=None,
             start=np.zeros(4),
         )
     prefix = port.columns[first].removesuffix(QUATERNION_SUFFIXES[0])
@@ -82,6 +83,6 @@ def pose_axes(model: Model) -> PoseAxes:
         ),
         units=(*port.units[:first], *("rad",) * 3, *port.units[first + 4 :]),
         reference=np.concatenate([reference[:first], np.zeros(3), reference[first + 4 :]]),
-        place=first,
+        quaternion_start=first,
         start=reference[first : first + 4],
     )

@@ -142,4 +142,4 @@ def sweep(
 def _machine_code(compiler: Compiler | EmbeddedCompiler) -> Callable[..., int]:
     """Return the compiled function of the two sweeps."""
     text = Path(__file__).with_name("reach.c").read_text(encoding="utf-8")
-    return Library.made(text, compiler).function("reach", "nn************", "l")
+    return Library.create(text, compiler).function("reach", "nn************", "l")

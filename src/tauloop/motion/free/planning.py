@@ -198,7 +198,7 @@ class FreePlanner:
             if k == 0:
                 self._program = self._program_from(guess)
             try:
-                motion, reductions = self._solved(guess, free)
+                motion, reductions = self._solve(guess, free)
                 motions.append((motion, reductions, initial_path))
             except PoseError as error:
                 failures.append(error)
@@ -381,7 +381,7 @@ class FreePlanner:
         """Return the path of a solution in free coordinates."""
         return SplinePath(chart=self._chart, coefficients=solution.coefficients).spline
 
-    def _solved(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
+    def _solve(self, guess: Guess, free: np.ndarray) -> tuple[FreeMotion, np.ndarray]:
         """Return a feasible motion, and the reductions of the bounds for which it was computed.
 
         The bounds are reduced by the excess between the collocation points.

@@ -216,7 +216,7 @@ class _Point:
     ) -> None:
         """Set velocities and accelerations of rotations with only some prescribed components.
 
-        The method is that of `entry_rates`. The given rows of p' = E(p) w / 2, with w = G v_given,
+        The method is that of `velocities_from_position_rates`. The given rows of p' = E(p) w / 2, with w = G v_given,
         are solved for the angular velocities, and those of p'' for the angular accelerations.
         """
         q = self._of(KINEMATICS[0])["q"]

@@ -12,14 +12,14 @@ from tauloop.equations.ports import ACTUATORS
 from tauloop.model import Model, Motion
 from tauloop.motion.paths.curves import quaternion_product
 
-#: If only some components of a quaternion are given, they do not determine the angular velocity if
-#: the condition number of their equations is above this value.
-SINGULAR_MAP = 1e9
+#: Condition number above which an incomplete set of quaternion components is treated as not
+#: determining the angular velocity.
+MAX_QUATERNION_CONDITION = 1e9
 
 
-def entry_rates(
+def velocities_from_position_rates(
     model: Model,
-    functions: Motion,
+    motion: Motion,
     position: np.ndarray,
     position_rate: np.ndarray,
     position_acceleration: np.ndarray,
@@ -32,7 +32,7 @@ def entry_rates(
 
     Args:
         model: the machine.
-        functions: functions that take the positions: `model.platform` or `model.actuators`.
+        motion: motion whose inputs are the positions: `model.platform` or `model.actuators`.
         position: positions (N, n_position).
         position_rate, position_acceleration: first and second time derivatives of the positions.
         q: start values of all coordinates at these positions (N, n_q).
@@ -44,7 +44,7 @@ def entry_rates(
         PoseError: only some components of a quaternion are given, and they do not determine the
             angular velocity.
     """
-    ports = functions.ports
+    ports = motion.ports
     topology = model.topology
     if ports.entry is ACTUATORS:
         return position_rate, position_acceleration
@@ -65,7 +65,7 @@ def entry_rates(
             velocity[:, angular] = 2 * quaternion_product(p_rate, conjugate)[:, 1:]
             acceleration[:, angular] = 2 * quaternion_product(p_acceleration, conjugate)[:, 1:]
         elif angular:
-            rotation = _PartOfRotation(model, functions, position, q, q0, v0, angular, columns)
+            rotation = _PartiallyGivenRotation(model, motion, position, q, q0, v0, angular, columns)
             velocity[:, angular] = rotation.velocity(velocity, position_rate[:, columns])
             acceleration[:, angular] = rotation.acceleration(
                 velocity, acceleration, position_acceleration[:, columns]
@@ -73,11 +73,11 @@ def entry_rates(
     return velocity, acceleration
 
 
-class _PartOfRotation:
-    """Angular velocity of a rotation of which only some components of the quaternion are given.
+class _PartiallyGivenRotation:
+    """Angular velocity of a rotation whose quaternion is only partly given.
 
     The loops determine the other components. The quaternion p satisfies p' = E(p) w / 2. The angular
-    velocity is w = G v, where v are the independent velocities (`functions.ports.v`) and G is the
+    velocity is w = G v, where v are the independent velocities (`motion.ports.v`) and G is the
     embedding. The angular acceleration is w' = G v' + gamma, where gamma is w' at v' = 0. The rows of
     E G / 2 for the given components are solved for the unknown angular components of v.
     """
@@ -85,7 +85,7 @@ class _PartOfRotation:
     def __init__(
         self,
         model: Model,
-        functions: Motion,
+        motion: Motion,
         position: np.ndarray,
         q: np.ndarray,
         q0: int,
@@ -93,8 +93,8 @@ class _PartOfRotation:
         angular: list[int],
         columns: list[int],
     ) -> None:
-        q = functions.kinematics(position, start=q).q
-        self.functions = functions
+        q = motion.kinematics(position, start=q).q
+        self.motion = motion
         self.position = position
         self.q = q
         #: Columns of the unknown angular velocities among the independent velocities.
@@ -102,9 +102,9 @@ class _PartOfRotation:
         #: Indices of the angular velocity w among all velocities.
         self.w = slice(v0, v0 + 3)
         #: Indices of the given components in the quaternion.
-        self.components = [functions.ports.q[k] - q0 for k in columns]
+        self.components = [motion.ports.q[k] - q0 for k in columns]
         self.quaternion = q[:, q0 : q0 + 4]
-        G = functions.embedding(position, start=q)[:, self.w]
+        G = motion.embedding(position, start=q)[:, self.w]
         self.map = self._rows(self.quaternion) @ G
         self.others = [c for c in range(G.shape[2]) if c not in angular]
 
@@ -117,13 +117,13 @@ class _PartOfRotation:
     def velocity(self, velocity: np.ndarray, component_rate: np.ndarray) -> np.ndarray:
         """Return the angular velocities (N, n) from the derivatives of the given components."""
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], velocity[:, self.others])
-        return self._solved(component_rate - known)
+        return self._solve(component_rate - known)
 
     def acceleration(
         self, velocity: np.ndarray, acceleration: np.ndarray, component_acceleration: np.ndarray
     ) -> np.ndarray:
         """Return angular accelerations (N, n) from second derivatives of the components."""
-        without_acceleration = self.functions.kinematics(
+        without_acceleration = self.motion.kinematics(
             self.position, velocity, np.zeros_like(velocity), start=self.q
         )
         w = np.asarray(without_acceleration.v)[:, self.w]
@@ -133,9 +133,9 @@ class _PartOfRotation:
         bias = np.einsum("nij,nj->ni", self._rows(derivative), w)
         bias += np.einsum("nij,nj->ni", self._rows(self.quaternion), gamma)
         known = np.einsum("nij,nj->ni", self.map[:, :, self.others], acceleration[:, self.others])
-        return self._solved(component_acceleration - bias - known)
+        return self._solve(component_acceleration - bias - known)
 
-    def _solved(self, rhs: np.ndarray) -> np.ndarray:
+    def _solve(self, rhs: np.ndarray) -> np.ndarray:
         """Return the unknown angular components (N, n) for right-hand sides (N, rows).
 
         Raises:
@@ -143,10 +143,14 @@ class _PartOfRotation:
         """
         matrix = self.map[:, :, self.angular]
         condition = float(np.linalg.cond(matrix).max(initial=1.0))
-        if condition > SINGULAR_MAP:
+        if condition > MAX_QUATERNION_CONDITION:
             what = (
                 "the given components do not determine the rotation: condition number "
                 f"{condition:.3g}"
             )
-            raise PoseError.of("platform", what, "rotate the platform less")
+            raise PoseError.of(
+                "platform",
+                what,
+                "give all four components of the quaternion, or stay closer to the reference orientation",
+            )
         return np.linalg.solve(matrix, rhs[:, :, None])[:, :, 0]

@@ -27,7 +27,7 @@ from tauloop.motion.strokes.dry_friction import (
     dry_friction,
     friction_sides,
 )
-from tauloop.motion.strokes.rates import entry_rates
+from tauloop.motion.strokes.rates import velocities_from_position_rates
 
 #: Dimensionless condition number above which a stroke passes through a singularity.
 SINGULAR_CONDITION = 1e6
@@ -178,7 +178,7 @@ class Stroke(ReprMixin):
             curve.second_derivative * speed**2 + curve.derivative * acceleration
         )
         position = self.position(progress.s)
-        velocities, accelerations = entry_rates(
+        velocities, accelerations = velocities_from_position_rates(
             self.model, self.functions, position, first, second, self.start(progress.s)
         )
         return SampledMotion(
@@ -211,7 +211,7 @@ class Stroke(ReprMixin):
         first[:, self._moving] = tangent * v
         second = np.zeros((k * n, len(self.base)))
         second[:, self._moving] = np.tile(curve.second_derivative, (k, 1)) * v**2 + tangent * a
-        velocity, acceleration = entry_rates(
+        velocity, acceleration = velocities_from_position_rates(
             self.model, self.functions, position, first, second, start
         )
         return position, velocity, acceleration, start

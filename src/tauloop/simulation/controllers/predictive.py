@@ -298,14 +298,14 @@ class PredictiveRun:
                 e = linear.A[i] @ e + linear.B[i] @ (force - linear.mean[i]) + linear.drift[i]
         begins = k + self._whole
         window = slice(begins, begins + self._law.horizon)
-        x, outcome = self._solved(k, np.append(e, 1.0), window)
+        x, outcome = self._solve(k, np.append(e, 1.0), window)
         self.outcomes[outcome] += 1
         most = self._most[begins]
         force = np.clip(steps.mean[begins] + self._unit * x[: len(most)], -most, most)
         sent.append(force)
         return force
 
-    def _solved(self, k: int, known: np.ndarray, window: slice) -> tuple[np.ndarray, str]:
+    def _solve(self, k: int, known: np.ndarray, window: slice) -> tuple[np.ndarray, str]:
         """Return the scaled forces x (N n_u,) at sample k, and the diagnostic that counts them.
 
         `known` is (e, 1), and `window` are the steps of the horizon.

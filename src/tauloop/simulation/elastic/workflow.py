@@ -99,7 +99,7 @@ def simulate_elastic(
     modes = vibration(model, start, vibration_options)
     settings = StructureOptions(
         modes=options.link_modes,
-        below=LINK_MODE_FACTOR * float(np.nanmax(modes.frequency, initial=0.0)),
+        max_frequency=LINK_MODE_FACTOR * float(np.nanmax(modes.frequency, initial=0.0)),
         has_shear=options.shear,
         laws=servo_laws(model, vibration_options),
     )

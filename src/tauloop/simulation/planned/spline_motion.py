@@ -9,7 +9,7 @@ from tauloop.common.errors import InputError, Problem, Problems
 from tauloop.equations.ports import numbers
 from tauloop.model import Model
 from tauloop.motion import SampledMotion
-from tauloop.motion.strokes.rates import entry_rates
+from tauloop.motion.strokes.rates import velocities_from_position_rates
 
 #: Degree of the splines, for smooth accelerations.
 SPLINE_DEGREE = 5
@@ -68,7 +68,7 @@ class SplineMotion:
             parts = (position[:, columns], first[:, columns], second[:, columns])
             position[:, columns], first[:, columns], second[:, columns] = _on_unit_sphere(*parts)
         model = self._model
-        velocity, acceleration = entry_rates(
+        velocity, acceleration = velocities_from_position_rates(
             model, model.platform, position, first, second, self._near(time)
         )
         return SampledMotion(

@@ -79,7 +79,7 @@ class CompiledStepper(Stepper):
         is_large = self._evaluator.is_large(work)
         if is_large not in self._codes:
             compiler, folder = self._evaluator.compiler(work), self._evaluator.folder
-            library = Library.made(steps_text(self), compiler, folder=folder)
+            library = Library.create(steps_text(self), compiler, folder=folder)
             self._codes[is_large] = _StepCode(library)
         return self._codes[is_large]
 

@@ -63,7 +63,7 @@ class Cloud:
     legend: str
 
 
-def planes(model: Model) -> tuple[tuple[str, ...], ...]:
+def workspace_sections(model: Model) -> tuple[tuple[str, ...], ...]:
     """Return the possible slices and clouds of a machine: pairs and a triple of translations."""
     axes = pose_axes(model)
     lengths = [name for name, unit in zip(axes.columns, axes.units, strict=True) if unit == "m"]
@@ -72,16 +72,16 @@ def planes(model: Model) -> tuple[tuple[str, ...], ...]:
 
 
 def cloud(
-    model: Model, plane: tuple[str, ...], coloring: str, q: np.ndarray | None = None
+    model: Model, section: tuple[str, ...], coloring: str, q: np.ndarray | None = None
 ) -> Cloud:
     """Map a slice or a cloud through a pose.
 
     Args:
         model: the machine.
-        plane: two platform positions, or three.
+        section: two platform translations (a slice) or three (a cloud).
         coloring: one of `COLORINGS`: "reach" (reason that excludes a pose), "conditioning"
             (smallest distance to a singularity, 0 to 1), or "force" (largest actuator force at
-            rest, at usable poses; with cables the margin of their tensions).
+            rest, at usable poses; for cable robots, the margin of the cable tensions).
         q: coordinates (n_q,) that fix the other positions; default: the reference pose.
 
     Returns:
@@ -89,7 +89,7 @@ def cloud(
 
     Raises:
         InputError: the property is unknown, or the positions are not lengths.
-        PoseError: the machine does not close at this pose.
+        PoseError: the loops do not close at this pose.
     """
     if coloring not in COLORINGS:
         raise InputError.of(
@@ -98,8 +98,8 @@ def cloud(
     axes = pose_axes(model)
     axis_values = _axis_values(model, axes, model.assembly.q if q is None else q)
     center = dict(zip(axes.columns, axis_values, strict=True))
-    fixed = {name: float(value) for name, value in center.items() if name not in plane}
-    full_ranges = section_axes(model, plane, None)
+    fixed = {name: float(value) for name, value in center.items() if name not in section}
+    full_ranges = section_axes(model, section, None)
     largest_distance = MAX_DISTANCE * machine_geometry(model, model.assembly.q).size
     ranges = {
         name: (
@@ -109,10 +109,10 @@ def cloud(
         for name, values in full_ranges.items()
     }
     widest = max(high - low for low, high in ranges.values())
-    points = SLICE_POINTS if len(plane) == 2 else CLOUD_POINTS
+    points = SLICE_POINTS if len(section) == 2 else CLOUD_POINTS
     step = float(f"{widest / points:.1g}")
     workspace = workspace_grid(
-        model, section_axes(model, plane, step, ranges), fixed=fixed, refined=False
+        model, section_axes(model, section, step, ranges), fixed=fixed, refined=False
     )
     positions = axes.grid(workspace.axes, workspace.fixed)
     reason = workspace.reason.ravel()
@@ -167,13 +167,17 @@ def _reason_colors(reasons: np.ndarray) -> tuple[np.ndarray, str]:
 def _axis_values(model: Model, axes: PoseAxes, q: np.ndarray) -> np.ndarray:
     """Return the values (n,) of the axes of a map at coordinates (n_q,)."""
     position = model.platform.ports.at(q)
-    if axes.place is None:
+    if axes.quaternion_start is None:
         return np.asarray(position)
-    quaternion = position[axes.place : axes.place + 4]
+    quaternion = position[axes.quaternion_start : axes.quaternion_start + 4]
     rotation = Rotation.from_quat(quaternion, scalar_first=True)
     start = Rotation.from_quat(axes.start, scalar_first=True)
     return np.concatenate(
-        [position[: axes.place], (rotation * start.inv()).as_rotvec(), position[axes.place + 4 :]]
+        [
+            position[: axes.quaternion_start],
+            (rotation * start.inv()).as_rotvec(),
+            position[axes.quaternion_start + 4 :],
+        ]
     )
 
 
@@ -239,24 +243,24 @@ class CloudPanel:
         self.cloud: Cloud | None = None
         self._node: Any = None
         gui = viewer.server.gui
-        choices = {_label(plane): plane for plane in planes(viewer.model)}
+        choices = {_label(section): section for section in workspace_sections(viewer.model)}
         if not choices:
             return
         with gui.add_folder("Workspace", expand_by_default=False):
-            self.plane = gui.add_dropdown("through the tool", tuple(choices))
+            self.section = gui.add_dropdown("section", tuple(choices))
             self.coloring = gui.add_dropdown("colors", COLORINGS)
             self.draw = gui.add_button("map")
             self.clear = gui.add_button("clear", visible=False)
             self._legend = gui.add_markdown("")
-        self.draw.on_click(lambda _: self.show(choices[self.plane.value], self.coloring.value))
+        self.draw.on_click(lambda _: self.show(choices[self.section.value], self.coloring.value))
         self.clear.on_click(lambda _: self.remove())
 
-    def show(self, plane: tuple[str, ...], coloring: str) -> None:
+    def show(self, section: tuple[str, ...], coloring: str) -> None:
         """Draw a slice or a cloud through the current pose; errors are shown in the panel."""
         viewer = self._viewer
         self._legend.content = "Mapping ..."
         try:
-            self.cloud = cloud(viewer.model, plane, coloring, viewer.q)
+            self.cloud = cloud(viewer.model, section, coloring, viewer.q)
         except TauloopError as error:
             self._legend.content = "\n".join(
                 f"- {problem.what}; *{problem.remedy}*" for problem in error.problems
@@ -272,8 +276,8 @@ class CloudPanel:
             "/workspace",
             points=self.cloud.tool_positions,
             colors=self.cloud.colors.astype(np.uint8),
-            point_size=min(steps, default=0.01) * (0.8 if len(plane) == 2 else 0.22),
-            point_shape="square" if len(plane) == 2 else "circle",
+            point_size=min(steps, default=0.01) * (0.8 if len(section) == 2 else 0.22),
+            point_shape="square" if len(section) == 2 else "circle",
             point_shading="flat",
             precision="float32",
         )
@@ -289,6 +293,6 @@ class CloudPanel:
             self.clear.visible = False
 
 
-def _label(plane: tuple[str, ...]) -> str:
-    short = ", ".join(name.rpartition(".")[2] for name in plane)
-    return f"slice {short}" if len(plane) == 2 else f"cloud {short}"
+def _label(section: tuple[str, ...]) -> str:
+    short = ", ".join(name.rpartition(".")[2] for name in section)
+    return f"slice {short}" if len(section) == 2 else f"cloud {short}"

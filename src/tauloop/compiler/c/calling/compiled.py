@@ -389,7 +389,9 @@ def compile_function(
         units = (c_text(f"{scalar}\n{_loop_text(function)}\n{_entry_text(function)}", note),)
     else:
         units = c_units(function, note, _entry_text(function))
-    return CompiledFunction(function, Library.made(units, compiler, folder=folder), threads=threads)
+    return CompiledFunction(
+        function, Library.create(units, compiler, folder=folder), threads=threads
+    )
 
 
 def _loop_text(function: CFunction) -> str:

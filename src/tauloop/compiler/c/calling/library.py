@@ -160,7 +160,7 @@ class Library:
         return library
 
     @classmethod
-    def made(
+    def create(
         cls,
         source: str | Sequence[str],
         compiler: Compiler | EmbeddedCompiler | None = None,

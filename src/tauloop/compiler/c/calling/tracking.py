@@ -127,7 +127,7 @@ class Tracker:
             f"{function.name}: made by Tauloop, do not edit",
         )
         self._n = next(port for port in function.outputs if port.name == "q").size
-        self._track = Library.made(source, compiler, folder=folder).function("track", "nn******")
+        self._track = Library.create(source, compiler, folder=folder).function("track", "nn******")
 
     def starts(self, n: int) -> np.ndarray:
         """Return the indices of the first samples of all segments of a motion of n samples."""

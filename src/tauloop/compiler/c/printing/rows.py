@@ -1,8 +1,8 @@
-"""Kernels that are not programs: each thread processes one row of arrays, on the CPU or a device.
+"""Hand-written row kernels: each thread processes one row of arrays, on the CPU or a device.
 
 The text is valid C99 and CUDA (`kernels.h`). The parameters of a kernel are the number of rows n,
-the first and the last row of a call, further integers, and arrays, which are either structures of
-arrays (k, n) or shared by all rows.
+the first row of a call, the row after its last, further integers, and arrays. Arrays are either
+structures of arrays (k, n) or shared by all rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tauloop.compiler.c.printing.c_helpers import c_file, used_helpers
 from tauloop.compiler.c.printing.precision import Precision
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
-#: Number of parts per thread; more than one, because rows take different times.
+#: Number of parts per thread; more than one, because the time per row varies.
 ROW_PARTS = 8
 
 
@@ -60,15 +60,20 @@ def without_headers(text: str) -> str:
 
 
 def row_kernel_letters(numbers: int, arrays: int) -> str:
-    """Return the letters of the arguments of a kernel with these numbers of integers and arrays.
+    """Return the argument signature of a kernel: one letter per argument (see `Library.function`).
 
-    See `Library.function`.
+    Args:
+        numbers: number of further integers.
+        arrays: number of arrays.
     """
     return "nnn" + "n" * numbers + "*" * arrays
 
 
 class CompiledRows:
-    """A `RowKernel` in machine code, distributed over threads, which do not affect results."""
+    """A compiled `RowKernel` that runs on several threads.
+
+    Results do not depend on the number of threads.
+    """
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class CompiledRows:
         Raises:
             EngineError: there is no compiler, the compiler fails, or the cache cannot be written.
         """
-        self._run = Library.made(text, compiler, folder=folder).function(name, letters)
+        self._run = Library.create(text, compiler, folder=folder).function(name, letters)
         self._threads, self._dtype = threads, precision.dtype
 
     def __call__(

@@ -69,7 +69,7 @@ def softened_rod(
     """
     if not any(compliances):
         return beam
-    positions, signs = beam.places[BeamMotion.STRETCH]
+    positions, signs = beam.indices_and_signs[BeamMotion.STRETCH]
     mass = np.broadcast_to(beam.properties.mass, beam.lengths.shape)
     element_starts, element_ends, drive_stretch = stretch_field(beam, compliances)
     upper_shift = drive_stretch[..., None]

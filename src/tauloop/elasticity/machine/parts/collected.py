@@ -170,7 +170,7 @@ class StructureParts:
             released: released degrees of freedom at both ends.
         """
         return self.constants.reduced(
-            lengths, numbers.properties, released, self.options.modes, self.options.below
+            lengths, numbers.properties, released, self.options.modes, self.options.max_frequency
         )
 
     def add_element(self, element: Element, numbers: NumericBeam) -> None:

@@ -1,4 +1,4 @@
-"""Numeric functions of the curves of couplings, from NumPy's polynomials and SciPy's splines."""
+"""Numerical evaluation of coupling curves with NumPy polynomials and SciPy splines."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from tauloop.verification.engines.trees.rigid_tree import CurveFunction
 
 
 def curve_function(mechanism: Mechanism, curve: Curve) -> CurveFunction:
-    """Return the function that evaluates a curve and its derivatives at nominal parameters."""
+    """Return the function that evaluates a curve and its derivatives.
+
+    The parameters of the mechanism have their nominal values.
+    """
     if isinstance(curve, CurvePolynomial):
         coefficients = [mechanism.value(c) for c in curve.coefficients]
         center = mechanism.value(curve.about)
-        powers = np.polynomial.Polynomial(coefficients)
+        polynomial = np.polynomial.Polynomial(coefficients)
 
-        def polynomial(x: Array) -> tuple[Array, Array, Array]:
+        def evaluate(x: Array) -> tuple[Array, Array, Array]:
             u = x - center
-            return powers(u), powers.deriv()(u), powers.deriv(2)(u)
+            return polynomial(u), polynomial.deriv()(u), polynomial.deriv(2)(u)
 
-        return polynomial
+        return evaluate
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     x, y = np.array(curve.points).T
-    periods = np.array([-1.0, 0.0, 1.0]) * (x[-1] - x[0]) if curve.periodic else np.zeros(1)
-    nodes = np.unique(
-        np.concatenate([x[:-1] + shift for shift in periods] + [x[-1:] + periods[-1]])
-    )
-    heights = np.concatenate([np.tile(y[:-1], len(periods)), y[-1:]])
+    shifts = np.array([-1.0, 0.0, 1.0]) * (x[-1] - x[0]) if curve.periodic else np.zeros(1)
+    nodes = np.unique(np.concatenate([x[:-1] + shift for shift in shifts] + [x[-1:] + shifts[-1]]))
+    heights = np.concatenate([np.tile(y[:-1], len(shifts)), y[-1:]])
     if curve.monotone:
         spline = PchipInterpolator(nodes, heights)
     else:
