@@ -321,7 +321,7 @@ class Motion:
         """Return the tension terms, coordinates (N, n_q), and whether a single sample was given.
 
         Raises:
-            InputError, PoseError, AssemblyError: as `tension_margin`.
+            InputError, PoseError, AssemblyError: see `tension_margin`.
         """
         if not self.runner.mechanism.cables:
             raise InputError.of(
@@ -520,7 +520,7 @@ class Motion:
             sharing: the weights of redundant actuators.
 
         Raises:
-            InputError, PoseError, AssemblyError: as `derivatives`.
+            InputError, PoseError, AssemblyError: see `derivatives`.
         """
         motion = (position, velocity, acceleration_or_force)
         with multiplied(function, motion, factors, directions) as (spec, arguments):
@@ -755,7 +755,7 @@ class Motion:
         """Return the kinetic energy T = v^T M v / 2 (N,) or a number, J, as the sum over inertias.
 
         Raises:
-            InputError, PoseError: as `mass_matrix`.
+            InputError, PoseError: see `mass_matrix`.
             DescriptionError: the kinetic energy of a rod is not a function of its velocity.
         """
         outputs, samples = self._at(ENERGIES, position, velocity, start)

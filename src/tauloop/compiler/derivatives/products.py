@@ -198,7 +198,7 @@ def inverse_dynamics_products_program(state: MotionState) -> Program:
     """Return the program of actuator forces and products with their derivatives.
 
     Raises:
-        AssemblyError, InputError: as `inverse_dynamics_derivatives_program`.
+        AssemblyError, InputError: see `inverse_dynamics_derivatives_program`.
     """
     require_smooth(state)
     force, raw = balanced_forces(state, state.forces(state.v, state.a))

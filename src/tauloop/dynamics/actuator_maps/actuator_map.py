@@ -94,7 +94,7 @@ class ActuatorMap(ReprMixin):
         Raises:
             InputError: a name is unknown or refers to a dependent coordinate, or the number of
                 motors that move the joints differs from the number of joints.
-            AssemblyError: the machine does not assemble as described.
+            AssemblyError: the machine cannot be assembled as described.
             PoseError: the reference pose is singular.
         """
         self._mapped: MappedJoints = mapped_joints(machine, joints)
@@ -313,7 +313,7 @@ class ActuatorMap(ReprMixin):
         """Return the motor velocities J q', shape (N, n), at joint positions and velocities.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         return self._required("actuator", position, velocity).velocity
 
@@ -321,7 +321,7 @@ class ActuatorMap(ReprMixin):
         """Return the motor efforts J^-T tau, shape (N, n), at joint positions and efforts.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         return self._required("actuator", position, effort=effort).effort
 
@@ -338,7 +338,7 @@ class ActuatorMap(ReprMixin):
         """Return the joint velocities J^-1 m', shape (N, n), at motor positions and velocities.
 
         Raises:
-            InputError, PoseError: as `actuator_to_joint_position`.
+            InputError, PoseError: see `actuator_to_joint_position`.
         """
         return self._required("joint", position, velocity).velocity
 
@@ -346,7 +346,7 @@ class ActuatorMap(ReprMixin):
         """Return the joint efforts J^T u, shape (N, n), at motor positions and efforts.
 
         Raises:
-            InputError, PoseError: as `actuator_to_joint_position`.
+            InputError, PoseError: see `actuator_to_joint_position`.
         """
         return self._required("joint", position, effort=effort).effort
 
@@ -354,7 +354,7 @@ class ActuatorMap(ReprMixin):
         """Return J, shape (N, n, n): motor velocities (rows) per joint velocity, at joint positions.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         return self._required("actuator", position).jacobian
 
@@ -368,7 +368,7 @@ class ActuatorMap(ReprMixin):
             include_links: whether to add the inertia of cranks and rods between motors and joints.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         n = len(self.joints)
         outputs, _, single = self.joint_motion.runner.run(
@@ -392,7 +392,7 @@ class ActuatorMap(ReprMixin):
                 the smallest limits over the whole range, which hold at every position.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         speed, force = self._motor_limits
         if position is not None:
@@ -501,7 +501,7 @@ class ActuatorMap(ReprMixin):
         (`actuator_range`).
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position` and `actuator_to_joint_position`.
+            InputError, PoseError: see `joint_to_actuator_position` and `actuator_to_joint_position`.
         """
         motors = self.joint_to_actuator_position(position)
         lower, upper = self.actuator_range.T
@@ -511,7 +511,7 @@ class ActuatorMap(ReprMixin):
         """Return the joint velocities (N, n) whose motor velocities are clipped to their limits.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         speed, _ = self._motor_limits
         states = self._required("actuator", position, velocity)
@@ -522,7 +522,7 @@ class ActuatorMap(ReprMixin):
         """Return the joint efforts (N, n) whose motor efforts are clipped to their limits.
 
         Raises:
-            InputError, PoseError: as `joint_to_actuator_position`.
+            InputError, PoseError: see `joint_to_actuator_position`.
         """
         _, force = self._motor_limits
         states = self._required("actuator", position, effort=effort)

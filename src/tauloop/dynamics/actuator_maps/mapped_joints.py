@@ -79,7 +79,7 @@ def mapped_joints(machine: MachineSource, joints: Iterable[str] | str) -> Mapped
     Raises:
         InputError: the names do not exist or are not independent, the number of motors differs from
             the number of joints, or motors also move with other coordinates.
-        AssemblyError: the machine does not assemble as described.
+        AssemblyError: the machine cannot be assembled as described.
     """
     whole = modeled(machine)
     names = text_names(joints, "joints") or whole.assembly.independent_names

@@ -70,7 +70,7 @@ def export_controller(
         InputError: a degree of freedom has no actuator, a force has no limit, the law does not suit
             the machine, the name cannot be turned into a C identifier, or the folder cannot be
             written.
-        AssemblyError: the machine does not assemble as described.
+        AssemblyError: the machine cannot be assembled as described.
 
     Examples:
         >>> import tauloop as tl

@@ -366,7 +366,7 @@ def sampled_rate(rows: PathRows, law: Law, near: float) -> float:
     """Return the largest rate (1/s) at which a law satisfies all limits at samples.
 
     Raises:
-        PoseError: as `law_rate`.
+        PoseError: see `law_rate`.
     """
     return _largest(_quadratics(rows, law, _times(rows, law), near))
 
