@@ -174,7 +174,7 @@ def new_machine(
     Raises:
         DescriptionError: the source cannot be read.
         InputError: the name is invalid; a value is unknown, has another dimension or is out of
-            bounds; or the machine does not close with these values. The message then lists the
+            bounds; or the loops do not close with these values. The message then lists the
             single values whose change would make it close.
 
     Examples:

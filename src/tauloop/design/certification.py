@@ -194,7 +194,7 @@ def certify(
     Raises:
         InputError: unknown names, empty ranges, or a machine that proofs do not cover: passive
             degrees of freedom, cables on drums.
-        PoseError: the machine does not close around its reference pose.
+        PoseError: the loops do not close around its reference pose.
 
     Source: Merlet 2006, Parallel robots, chapter 7; Neumaier 1990, Interval methods for systems of
     equations.

@@ -207,7 +207,7 @@ def _preparation(place: Cursor | None, content: dict[str, Any] | None) -> Prepar
 
 
 def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | None:
-    """Return the force law of one channel; None after adding a problem."""
+    """Return the force law of one channel, or None after adding a problem."""
     content = contents(place, values) or {}
     if ("table" in content) == ("polynomial" in content):
         place.problem("needs exactly one of table and polynomial", "give `table` or `polynomial`")
@@ -239,7 +239,7 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
 def _units(
     place: Cursor, forces: Sequence[Amount], positions: Sequence[Amount], powers: bool
 ) -> tuple[str, str] | None:
-    """Return the units of position and force that match all dimensions; None after a problem.
+    """Return the units of position and force that match all dimensions, or None after adding a problem.
 
     A unit is "" if several units match.
 

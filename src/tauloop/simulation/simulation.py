@@ -230,7 +230,7 @@ class Simulator:
         with_wrench: bool = False,
         sensitivities: Sequence[str] = (),
     ) -> None:
-        """Build the system; runs compile it on demand.
+        """Build the system; the first run compiles it.
 
         Args:
             model: the machine.

@@ -66,7 +66,7 @@ def read_task(path: str | Path) -> tuple[DesignTask, ...]:
 
     Raises:
         DescriptionError: all errors, with lines.
-        AssemblyError: a machine does not close.
+        AssemblyError: the loops of a machine do not close.
     """
     path = Path(path)
     return loads_task(read_text(path), str(path), path.parent)

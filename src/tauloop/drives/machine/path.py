@@ -136,7 +136,7 @@ class DrivenMachine:
         presliding: float | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Build the equations; runs compile them on demand.
+        """Build the equations; the first run compiles them.
 
         Args:
             mechanism: machine with a drive line on at least one actuator.

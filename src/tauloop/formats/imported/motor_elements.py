@@ -223,7 +223,7 @@ class _TransmissionReader(_JointNames):
         return with_unique_names(motors)
 
     def _motors(self, node: XmlNode) -> list[StatedMotor]:
-        """Return the motors of a transmission; empty after adding a problem."""
+        """Return the motors of a transmission (empty after adding a problem)."""
         where = node.attributes.get("name", TRANSMISSION)
         word = self._type(node)
         kind = re.split("[/:]", word)[-1]

@@ -174,7 +174,7 @@ class ConstraintReader:
     def _site_ends(
         self, node: XmlNode, name: str
     ) -> tuple[tuple[str, FramePose], tuple[str, FramePose]] | None:
-        """Return the body and frame of both sites of a loop; None after a problem."""
+        """Return the body and frame of both sites of a loop, or None after adding a problem."""
         sites = []
         for key in ("site1", "site2"):
             word = self._reader.word(node, key)
@@ -228,7 +228,7 @@ class ConstraintReader:
         return (first, pose), (second, anchor)
 
     def _coupling(self, node: XmlNode, name: str) -> Coupling | None:
-        """Return a coupling of two joints or tendons; None after a problem.
+        """Return a coupling of two joints or tendons, or None after adding a problem.
 
         x1 - x1_0 = a0 + a1 d + ... + a4 d^4 with d = x2 - x2_0, where x1_0 and x2_0 are the
         positions at the file's pose. If the element names only one joint or fixed tendon, it stays at
@@ -306,7 +306,7 @@ class ConstraintReader:
         return joint, curve
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
-        """Return (joint, coefficient) pairs for one side of a coupling; empty after a problem."""
+        """Return (joint, coefficient) pairs for one side of a coupling (empty after adding a problem)."""
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]
@@ -338,7 +338,7 @@ class ConstraintReader:
         return self._bodies.references[coordinate]
 
     def _scalar(self, node: XmlNode, name: str, key: str) -> str | None:
-        """Return the hinge or slide that an attribute names; None after adding a problem."""
+        """Return the hinge or slide that an attribute names, or None after adding a problem."""
         word = self._reader.word(node, key)
         what, remedy = f"there is no joint {word!r}", "name a joint of the worldbody"
         joint = self._reader.look_up(node, name, word, self._bodies.joint_names, what, remedy)

@@ -70,7 +70,7 @@ class SpatialTendonReader:
     _sites: dict[str, Placement] = field(default_factory=dict)
 
     def read(self, node: XmlNode, name: str, rod_name: str) -> SpatialTendon | None:
-        """Return the path of a tendon, and add its rods; None after adding a problem.
+        """Return the path of a tendon, and add its rods, or None after adding a problem.
 
         Args:
             node: element ``<spatial>``.
@@ -133,7 +133,7 @@ class SpatialTendonReader:
         self.rods[name] = replace(self.rods[name], telescope=None, length=leaf)
 
     def _lines(self, node: XmlNode, name: str) -> list[tuple[str, str, float]] | None:
-        """Return the sites and the factor of the length of each line; None after a problem."""
+        """Return the sites and the factor of the length of each line, or None after adding a problem."""
         reader, sites = self.reader, self.tree.bodies.sites
         lines: list[tuple[str, str, float]] = []
         previous, factor = "", 1.0

@@ -184,7 +184,7 @@ class _Includer:
         return self._with_include_values(node, model)
 
     def _path(self, node: XmlNode, uri: str) -> Path | None:
-        """Return the file to which a URI refers; None after adding a problem."""
+        """Return the file to which a URI refers, or None after adding a problem."""
         scheme, separator, rest = uri.partition("://")
         including_folder = Path(node.file).absolute().parent if node.file else self.files.folder
         if not separator or scheme == _FILE:
@@ -211,7 +211,7 @@ class _Includer:
         return self.files.allowed(node, uri, [_file_of(candidate) for candidate in candidates])
 
     def _top_model(self, node: XmlNode, uri: str, root: XmlNode) -> XmlNode | None:
-        """Return the only model of an included file; None after adding a problem."""
+        """Return the only model of an included file, or None after adding a problem."""
         models = list(root.all("model"))
         reason = (
             version_problem(root)

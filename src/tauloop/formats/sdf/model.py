@@ -614,7 +614,7 @@ class SdfReader(XmlReader):
         return self._joint(name, node, dict.fromkeys(links, node))
 
     def _joint(self, name: str, node: XmlNode, links: Mapping[str, XmlNode]) -> SdfJoint | None:
-        """Return the joint of an element; None after a problem."""
+        """Return the joint of an element, or None after adding a problem."""
         word = self.text(node, name, "type")
         remedy = f"use one of {listing((*KIND_OF_SDF_TYPE, SCREW, _GEARBOX), 10)}"
         what = f"joints of type {word!r} are not supported"
@@ -834,7 +834,7 @@ class SdfReader(XmlReader):
         offset: float,
         known: Mapping[str, SdfJoint],
     ) -> list[SdfMimic]:
-        """Return one checked gear; empty after adding a problem."""
+        """Return one checked gear (empty after adding a problem)."""
         name = follower[0]
         other, index = leader
         if not other:

@@ -875,7 +875,7 @@ def section_axes(
 
     Raises:
         InputError: a step that is not positive, or a range that is empty.
-        PoseError: the machine does not close around the reference pose.
+        PoseError: the loops do not close around the reference pose.
     """
     if resolution is not None and not 0 < resolution < np.inf:
         raise InputError.of("resolution", f"is {resolution}", "give a positive step, m or rad")

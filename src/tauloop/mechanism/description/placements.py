@@ -154,7 +154,7 @@ class Placements:
         return self._frames
 
     def read(self, cursor: Cursor | None) -> Placement | None:
-        """Return the placement at a cursor; None after adding a problem.
+        """Return the placement at a cursor, or None after adding a problem.
 
         The node is the name of a body or frame, or a mapping.
         """
@@ -166,7 +166,7 @@ class Placements:
         return self.named(cursor.text or "", cursor)
 
     def named(self, word: str, cursor: Cursor) -> Placement | None:
-        """Return the body or frame with a name as a placement; None after adding a problem.
+        """Return the body or frame with a name as a placement, or None after adding a problem.
 
         Args:
             word: the name as written.
@@ -219,7 +219,7 @@ class Placements:
 def read_turns(
     cursor: Cursor | None, read: Callable[[Cursor | None], Angle | None]
 ) -> list[tuple[AxisName, Angle]] | None:
-    """Return axes and angles of successive rotations; None after adding a problem."""
+    """Return axes and angles of successive rotations, or None after adding a problem."""
     turns = [
         (axis, read(angle_cursor))
         for axis, angle_cursor in map(single_turn, cursor.items() if cursor is not None else ())

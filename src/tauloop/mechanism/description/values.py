@@ -326,7 +326,7 @@ class ValueReader:
         return Quantity(Leaf(name), literal.dimension)
 
     def _resolved(self, syntax: Syntax | None, cursor: Cursor) -> Quantity | None:
-        """Return the quantity of a syntax tree at a cursor; None after adding a problem."""
+        """Return the quantity of a syntax tree at a cursor, or None after adding a problem."""
         if syntax is None:
             return None
         _reject_bounds(
@@ -353,7 +353,7 @@ class ValueReader:
         cursor: Cursor,
         measured: Callable[[Operation], Quantity | None] | None = None,
     ) -> Quantity | None:
-        """Return the quantity of a syntax tree; None after adding a problem.
+        """Return the quantity of a syntax tree, or None after adding a problem.
 
         Args:
             syntax: the tree.
@@ -392,7 +392,7 @@ class ValueReader:
         return is_leg_number or self._full_name(name, cursor.prefix) is not None
 
     def parameter(self, name: str, cursor: Cursor) -> Quantity | None:
-        """Return the quantity of a named parameter; None after adding a problem."""
+        """Return the quantity of a named parameter, or None after adding a problem."""
         return self._look_up(name, cursor)
 
     def _look_up(self, name: str, cursor: Cursor) -> Quantity | None:

@@ -100,7 +100,7 @@ class Handles:
         """Return coordinates (n_q,) after moving one handle; the other handles stay.
 
         Args:
-            q: coordinates (n_q,) from which the machine is followed.
+            q: coordinates (n_q,) from which the solution is tracked.
             number: index of the handle.
             value: new value in the handle's unit.
 
@@ -116,7 +116,7 @@ class Handles:
         """Return coordinates (n_q,) at values of all handles.
 
         Args:
-            q: coordinates (n_q,) from which the machine is followed.
+            q: coordinates (n_q,) from which the solution is tracked.
             values: values of the handles (h,), in their units.
 
         Raises:

@@ -138,7 +138,7 @@ def _joint_names(items: Sequence[Cursor], movable: Sequence[str]) -> list[str]:
 
 
 def _joint_kind(cursor: Cursor, word: str) -> tuple[str, tuple[AxisName, ...]] | None:
-    """Return the kind of a joint and its axes; None after a problem."""
+    """Return the kind of a joint and its axes, or None after adding a problem."""
     match = _UNIVERSAL_JOINT_TYPE.fullmatch(word)
     if match is not None:
         first, second = (match[1] or "X").lower(), (match[2] or "Y").lower()
@@ -169,7 +169,7 @@ def read_motors(root: Cursor, tree: UrdfTree) -> tuple[str, ...] | None:
 
 
 def _frame(name: str, tree: UrdfTree, cursor: Cursor) -> LinkFrame | None:
-    """Return the frame of a link or joint (on its child link); None after a problem."""
+    """Return the frame of a link or joint (on its child link), or None after adding a problem."""
     identifier_name = identifier(name)
     links = {link.name: link.name for link in tree.links}
     joints = {joint.name: joint for joint in tree.joints}

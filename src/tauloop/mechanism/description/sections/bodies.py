@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # few machines have elastic data
 
 
 def read_inertia(cursor: Cursor, values: ValueReader) -> Inertia | None:
-    """Return the inertia of a body or of a full link; None after adding a problem."""
+    """Return the inertia of a body or of a full link, or None after adding a problem."""
     mass = values.expression(_unchecked(cursor, "mass"))
     center = cursor.get("center")
     first_moment = cursor.get("first_moment")
@@ -146,7 +146,7 @@ def _is_possible(inertia: Inertia, cursor: Cursor, values: ValueReader) -> bool:
 
 
 def read_slender(cursor: Cursor, values: ValueReader) -> SlenderPart | None:
-    """Return the inertia of a slender link about its end; None after adding a problem.
+    """Return the inertia of a slender link about its end, or None after adding a problem.
 
     h = m s and J = I + m s^2, where s is the distance of the mass center from that end.
     """
@@ -191,7 +191,7 @@ def read_rod(
     placements: Placements,
     elastic: ElasticReader | None = None,
 ) -> Rod | None:
-    """Return a rod; None after adding a problem.
+    """Return a rod, or None after adding a problem.
 
     Args:
         name: name of the rod.
@@ -419,7 +419,7 @@ def read_body(
     elastic: ElasticReader | None = None,
     points: Mapping[str, Mapping[str, Placement]] = MappingProxyType({}),
 ) -> Body | None:
-    """Return a body; None after adding a problem.
+    """Return a body, or None after adding a problem.
 
     Args:
         name: name of the body.
@@ -458,7 +458,7 @@ def read_body(
 
 
 def _read_rigid_body(name: str, cursor: Cursor, values: ValueReader) -> Body | None:
-    """Return a body without beams; None after adding a problem."""
+    """Return a body without beams, or None after adding a problem."""
     if cursor.has("distributed"):
         cursor.problem(
             "`distributed` requires beams, but the body has none", "remove it", "distributed"

@@ -55,7 +55,7 @@ def read_curve(
 def _polynomial(
     cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool
 ) -> CurvePolynomial | None:
-    """Return a polynomial of the coordinate; None after adding a problem."""
+    """Return a polynomial of the coordinate, or None after adding a problem."""
     x, y = ANGLE if is_angular else LENGTH, ANGLE if turns else LENGTH
     items = cursor.items_of("polynomial")
     if len(items) > MAX_ORDER + 1:
@@ -85,7 +85,7 @@ def _polynomial(
 
 
 def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -> CurveTable | None:
-    """Return a table over the coordinate; None after adding a problem."""
+    """Return a table over the coordinate, or None after adding a problem."""
     rows = cursor.items_of("table")
     table_cursor = cursor.get("table") or cursor
     if not MIN_POINTS <= len(rows) <= MAX_POINTS:

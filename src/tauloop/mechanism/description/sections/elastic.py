@@ -113,7 +113,7 @@ def material_table() -> Mapping[str, tuple[Material, tuple[Parameter, ...]]]:
 
 
 def read_material(name: str, cursor: Cursor, values: ValueReader) -> Material | None:
-    """Return a material; None after adding a problem."""
+    """Return a material, or None after adding a problem."""
     E = values.expression(cursor.get("young_modulus"))
     density = values.expression(cursor.get("density"))
     G = values.expression(cursor.get("shear_modulus"))
@@ -179,7 +179,7 @@ class ElasticReader:
             self.used[name] = read_material(name, cursor, self.values)
 
     def _material(self, cursor: Cursor | None) -> Material | None:
-        """Return the material to which a section refers; None after adding a problem."""
+        """Return the material to which a section refers, or None after adding a problem."""
         if cursor is None or not cursor.text:
             return None
         name = cursor.text
@@ -244,7 +244,7 @@ class ElasticReader:
         return False
 
     def _composite(self, cursor: Cursor) -> Section | None:
-        """Return a section that is defined by its stiffnesses; None after adding a problem."""
+        """Return a section that is defined by its stiffnesses, or None after adding a problem."""
         expressions = {
             name: self.values.expression(cursor.get(name)) for name in (*_COMPOSITE_KEYS, "EI")
         }
@@ -350,7 +350,7 @@ class ElasticReader:
         return (ZERO if start is None else start, ZERO if end is None else end)
 
     def _segments(self, cursor: Cursor, length: Expression) -> tuple[BeamSegment, ...]:
-        """Return the segments of a beam; empty after adding a problem."""
+        """Return the segments of a beam (empty after adding a problem)."""
         if not cursor.has("segments"):
             segment = self._segment(cursor, length)
             return () if segment is None else (segment,)
@@ -552,7 +552,7 @@ class ElasticReader:
     def body_beams(
         self, cursor: Cursor, body: str, points: Mapping[str, Mapping[str, Placement]]
     ) -> tuple[BodyBeam, ...] | None:
-        """Return the beams of a body; None after adding a problem.
+        """Return the beams of a body, or None after adding a problem.
 
         Args:
             cursor: the body.
@@ -573,7 +573,7 @@ class ElasticReader:
         body: str,
         points: Mapping[str, Mapping[str, Placement]],
     ) -> BodyBeam | None:
-        """Return a beam of a body; None after adding a problem."""
+        """Return a beam of a body, or None after adding a problem."""
         ends = [read_point(cursor.get(key), self.values, body, points) for key in ("from", "to")]
         if not cursor.has_any(SECTION_KEYS):
             cursor.problem("the beam has no section", f"add one of {listing(SECTION_KEYS)}")
@@ -665,7 +665,7 @@ class ElasticReader:
         return self._compliance_matrix(entry, free, is_stiffness=keys[0] == "stiffness")
 
     def _compliance_by_direction(self, cursor: Cursor, free: str, key: str) -> Compliance | None:
-        """Return the compliance of a joint from values by direction; None after a problem."""
+        """Return the compliance of a joint from values by direction, or None after adding a problem."""
         stiffnesses: dict[str, Expression] = {}
         present = [name for name in DIRECTIONS if cursor.has(name)]
         if not present:
@@ -692,7 +692,7 @@ class ElasticReader:
     def _compliance_matrix(
         self, cursor: Cursor, free: str, *, is_stiffness: bool
     ) -> Compliance | None:
-        """Return the compliance from a 6 x 6 matrix; None after adding a problem."""
+        """Return the compliance from a 6 x 6 matrix, or None after adding a problem."""
         rows: list[tuple[Expression, ...]] = []
         for i, row in enumerate(cursor.items()):
             entries = []
@@ -823,7 +823,7 @@ def read_point(
         points: placements of joints, rods and frames, by name and then by body.
 
     Returns:
-        The point in body coordinates and the name; None after adding a problem.
+        The point in body coordinates and the name, or None after adding a problem.
     """
     if cursor is None:
         return None

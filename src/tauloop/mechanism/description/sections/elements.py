@@ -90,7 +90,7 @@ class Coordinates:
         return word in self._joints or cursor.prefix + word in self._joints
 
     def find(self, cursor: Cursor, word: str, needs_coordinate: bool = True) -> str | None:
-        """Return the full name of a degree of freedom; None after adding a problem.
+        """Return the full name of a degree of freedom, or None after adding a problem.
 
         The name is looked up in the leg first, then at the top level.
 
@@ -126,7 +126,7 @@ class Coordinates:
 def read_actuator(
     name: str, cursor: Cursor, values: ValueReader, coordinates: Coordinates
 ) -> Actuator | None:
-    """Return an actuator; None after adding a problem."""
+    """Return an actuator, or None after adding a problem."""
     on_cursor = cursor.get("on")
     drives_cursor = cursor.get("drives")
     if on_cursor is not None and drives_cursor is not None:
@@ -188,7 +188,7 @@ def read_coupling(
     coordinates: Coordinates,
     freedoms: Mapping[str, Freedom] = MappingProxyType({}),
 ) -> Coupling | None:
-    """Return a gear or cam between coordinates; None after adding a problem.
+    """Return a gear or cam between coordinates, or None after adding a problem.
 
     Args:
         name: name of the coupling.
@@ -337,7 +337,7 @@ def read_platform(
     names: Names,
     coordinates: Coordinates,
 ) -> Platform | None:
-    """Return the platform; None after adding a problem."""
+    """Return the platform, or None after adding a problem."""
     body = names.find(cursor.get("body"), ("body",))
     if body == BASE:
         cursor.problem("the platform is the immovable base", "name a body that moves", "body")
@@ -382,7 +382,7 @@ def read_loss(
     coordinates: Coordinates,
     actuators: Mapping[str, Actuator | None],
 ) -> CombinedFriction | None:
-    """Return the friction of a sum of coordinates or motors; None after adding a problem."""
+    """Return the friction of a sum of coordinates or motors, or None after adding a problem."""
     of = cursor.get("of")
     motors = cursor.get("motors")
     if (of is None) == (motors is None):

@@ -60,7 +60,7 @@ Direction = tuple[float, float, float]
 def read_joint(
     name: str, cursor: Cursor, values: ValueReader, placements: Placements
 ) -> Joint | None:
-    """Return a joint; None after adding a problem."""
+    """Return a joint, or None after adding a problem."""
     kind_name = cursor.word("type") or ""
     kind = JOINT_KINDS.get(kind_name)
     parent, child = placements.read(cursor.get("parent")), placements.read(cursor.get("child"))
@@ -89,7 +89,7 @@ def read_joint(
 def _read_axes(
     cursor: Cursor, kind: str, values: ValueReader
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Return a joint's axes as coordinate axes of rotated frames; None after adding a problem.
+    """Return a joint's axes as coordinate axes of rotated frames, or None after adding a problem.
 
     Returns:
         The coordinate axes (x, y or z) along which the joint's axes lie after a constant rotation
@@ -128,7 +128,7 @@ def _read_axes(
 def _universal_axes(
     cursor: Cursor, first: Direction, second: Direction
 ) -> tuple[tuple[AxisName, ...], tuple[Turn, ...]] | None:
-    """Return the axes of a universal joint (see `_read_axes`); None after adding a problem."""
+    """Return the axes of a universal joint (see `_read_axes`), or None after adding a problem."""
     cosine = sum(a * b for a, b in zip(first, second, strict=True))
     if abs(cosine) > PERPENDICULAR_TOLERANCE:
         angle = math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
@@ -156,7 +156,7 @@ def _direction(cursor: Cursor, values: ValueReader) -> Direction | None:
 
 
 def read_direction(cursor: Cursor, values: ValueReader) -> Direction | None:
-    """Return the unit vector along a vector of three numbers; None after adding a problem."""
+    """Return the unit vector along a vector of three numbers, or None after adding a problem."""
     numbers = [values.number(item) for item in cursor.items()]
     components = [number for number in numbers if number is not None]
     if len(components) != 3 or len(numbers) != 3:
@@ -208,7 +208,7 @@ def read_reference(
 
 
 def _start_values(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
-    """Return the reference values of a joint with a mapping of values; None after a problem."""
+    """Return the reference values of a joint with a mapping of values, or None after adding a problem."""
     coordinates = JOINT_KINDS[kind].coordinates
     at_cursor = cursor.get("at")
     turn_cursor = cursor.get("turn")

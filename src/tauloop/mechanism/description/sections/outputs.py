@@ -113,7 +113,7 @@ class OutputReader:
         self._quantities.update(dict.fromkeys(cycle))
 
     def _syntax(self, cursor: Cursor) -> Syntax | None:
-        """Return the syntax tree of an output; None after adding a problem."""
+        """Return the syntax tree of an output, or None after adding a problem."""
         text_cursor = _expression_cursor(cursor)
         if text_cursor is None or not text_cursor.text:
             return None
@@ -124,7 +124,7 @@ class OutputReader:
             return None
 
     def _output(self, name: str, cursor: Cursor) -> Output | None:
-        """Return an output after checking its unit; None after adding a problem."""
+        """Return an output after checking its unit, or None after adding a problem."""
         quantity = self._quantities[name]
         if quantity is None:
             return None
@@ -294,7 +294,7 @@ class OutputReader:
         return _measured_quantity(Component(axis, measured_object, frame))
 
     def _frame(self, syntax: Syntax, cursor: Cursor) -> Placement | None:
-        """Return the body or frame to which a name refers; None after adding a problem."""
+        """Return the body or frame to which a name refers, or None after adding a problem."""
         if not isinstance(syntax, ParameterName):
             cursor.problem(
                 "an argument is not the name of a body or frame", "write a name, such as base"
@@ -314,7 +314,7 @@ class OutputReader:
         return self._placements.named(word, cursor)
 
     def _point(self, syntax: Syntax, cursor: Cursor) -> Point | None:
-        """Return the point that an argument defines; None after adding a problem."""
+        """Return the point that an argument defines, or None after adding a problem."""
         if isinstance(syntax, Operation) and syntax.name in ("start", "end"):
             placement = self._rod_end(syntax, cursor)
         elif isinstance(syntax, ParameterName):
@@ -342,7 +342,7 @@ class OutputReader:
         return rod.start if syntax.name == "start" else rod.end
 
     def _direction(self, syntax: Syntax, cursor: Cursor) -> Direction | None:
-        """Return the direction that an argument defines; None after adding a problem."""
+        """Return the direction that an argument defines, or None after adding a problem."""
         sign = 1.0
         while isinstance(syntax, Operation) and syntax.name == "neg":
             syntax = syntax.arguments[0]
