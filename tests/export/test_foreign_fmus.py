@@ -184,7 +184,7 @@ def test_everything_that_is_wrong_is_said_at_once(
         "the FMU has no variable 'resistanc'\n    remedy: did you mean resistance",
         "'2 mm' has a unit, but the FMU declares no unit",
         "connect asked: is in N m, but its source is in N\n    remedy: write a factor in m in front",
-        "nor a force of the machine: 'sped'\n    remedy: did you mean speed",
+        "'sped' is neither an input of the FMU nor a force of an actuator\n    remedy: did you mean speed",
         "the FMU has no output 'torqe'",
         "current of the FMU is in A, a unit that no machine quantity has",
         "connect track3.motor.force: is in N, but its source is in N m times rad\n    remedy: write a factor in 1/m",

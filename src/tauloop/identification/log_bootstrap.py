@@ -82,7 +82,7 @@ _LAST_FACTOR: dict[str, tuple[LogTriangle, MachineSource, LogSource]] = {}
 def bootstrap_log(
     machine: MachineSource, log: LogSource, options: BootstrapOptions | None = None
 ) -> BootstrapDraw:
-    """Estimate the base parameters from one bootstrap draw of a log's blocks.
+    """Return the base parameters that are estimated from one bootstrap draw of a log's blocks.
 
     The base parameters, and all options that validation chooses, are those of the whole log, as in
     `identify`. For each draw, only the values are estimated again from the QR factors of the

@@ -239,7 +239,7 @@ def _known_force(name: str, place: Cursor, values: ValueReader) -> KnownForce | 
 def _units(
     place: Cursor, forces: Sequence[Amount], positions: Sequence[Amount], powers: bool
 ) -> tuple[str, str] | None:
-    """Return the units of position and force that match all dimensions, or None after adding a problem.
+    """Return the units of position and force that match all dimensions, or None if invalid.
 
     A unit is "" if several units match.
 

@@ -178,7 +178,11 @@ def _retained_ends(
     is_constrained = any(index == motion.freedoms[0] for _, index in ends)
     min_count = 2 if motion.is_bending else 1
     if motion is not BeamMotion.TWIST and (not is_constrained or len(ends) < min_count):
-        what = f"the ends release the degrees of freedom {sorted(released[0])} and {sorted(released[1])}"
+        name = motion.name.lower().replace("_", " ")
+        what = (
+            f"the ends do not constrain the motion {name!r}: they release the degrees of freedom "
+            f"{sorted(released[0])} and {sorted(released[1])}"
+        )
         remedy = (
             f"retain at least {min_count} of the degrees of freedom {list(motion.freedoms)} of the "
             f"two ends, including {motion.freedoms[0]}"

@@ -306,7 +306,7 @@ class ConstraintReader:
         return joint, curve
 
     def _side(self, node: XmlNode, name: str, key: str) -> list[tuple[str, float]]:
-        """Return (joint, coefficient) pairs for one side of a coupling (empty after adding a problem)."""
+        """Return (joint, coefficient) pairs for one side of a coupling; empty if invalid."""
         if node.tag == "joint":
             joint = self._scalar(node, name, key)
             return [] if joint is None else [(joint, 1.0)]

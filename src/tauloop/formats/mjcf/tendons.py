@@ -133,7 +133,7 @@ class SpatialTendonReader:
         self.rods[name] = replace(self.rods[name], telescope=None, length=leaf)
 
     def _lines(self, node: XmlNode, name: str) -> list[tuple[str, str, float]] | None:
-        """Return the sites and the factor of the length of each line, or None after adding a problem."""
+        """Return the sites and the factor of the length of each line, or None if invalid."""
         reader, sites = self.reader, self.tree.bodies.sites
         lines: list[tuple[str, str, float]] = []
         previous, factor = "", 1.0

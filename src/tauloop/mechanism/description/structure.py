@@ -417,7 +417,7 @@ class Names:
         return "body" if name == BASE else self._kinds.get(name)
 
     def find(self, cursor: Cursor | None, kinds: Iterable[str]) -> str | None:
-        """Return the full name of the element to which a cursor refers, or None after adding a problem.
+        """Return the full name of the element to which a cursor refers, or None if invalid.
 
         The name is looked up in the leg first, then at the top level.
 

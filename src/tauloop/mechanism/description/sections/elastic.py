@@ -665,7 +665,7 @@ class ElasticReader:
         return self._compliance_matrix(entry, free, is_stiffness=keys[0] == "stiffness")
 
     def _compliance_by_direction(self, cursor: Cursor, free: str, key: str) -> Compliance | None:
-        """Return the compliance of a joint from values by direction, or None after adding a problem."""
+        """Return the compliance of a joint from values by direction, or None if invalid."""
         stiffnesses: dict[str, Expression] = {}
         present = [name for name in DIRECTIONS if cursor.has(name)]
         if not present:

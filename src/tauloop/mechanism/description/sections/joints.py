@@ -208,7 +208,7 @@ def read_reference(
 
 
 def _start_values(cursor: Cursor, kind: str, values: ValueReader) -> tuple[float, ...] | None:
-    """Return the reference values of a joint with a mapping of values, or None after adding a problem."""
+    """Return the reference values of a joint with a mapping of values, or None if invalid."""
     coordinates = JOINT_KINDS[kind].coordinates
     at_cursor = cursor.get("at")
     turn_cursor = cursor.get("turn")
