@@ -220,7 +220,7 @@ def test_files_reach_the_disk_before_their_names(tmp_path, monkeypatch):
 
 
 def test_what_was_used_longest_ago_goes_when_there_is_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "LARGEST_CACHE", 3_500)
+    monkeypatch.setattr(cache, "MAX_CACHE_SIZE", 3_500)
     made = tmp_path / "made"
     made.write_bytes(b"x" * 1000)
     libraries = [tmp_path / f"{letter * 24}.so" for letter in "abcde"]

@@ -10,7 +10,7 @@ from compiled_machines import compilers, function, model, motion
 from tauloop.compiler.c.calling.compiled import compile_function
 from tauloop.compiler.c.calling.evaluator import c_function
 from tauloop.compiler.c.calling.signature import CPort
-from tauloop.compiler.c.printing.batch_source import MOST_LINES
+from tauloop.compiler.c.printing.batch_source import MAX_LINES
 from tauloop.compiler.c.printing.checked_values import checked_values
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
@@ -64,14 +64,14 @@ def test_every_input_that_is_not_finite_is_found(name, entry, which, outputs):
 def test_inputs_that_a_checked_output_depends_on_need_no_check_of_their_own():
     checked = function("five_bar", "platform", "inverse_dynamics")
     small = [port for port in checked.outputs if port.name == "force"]
-    values = checked_values(checked.program, checked.inputs, tuple(small), MOST_LINES)
+    values = checked_values(checked.program, checked.inputs, tuple(small), MAX_LINES)
     assert values.inputs == ()
 
 
 def test_checks_from_which_a_checked_output_follows_need_no_sum():
     checked = function("five_bar", "platform", "inverse_dynamics")
     small = tuple(port for port in checked.outputs if port.name == "force")
-    assert checked_values(checked.program, checked.inputs, small, MOST_LINES).implied == {
+    assert checked_values(checked.program, checked.inputs, small, MAX_LINES).implied == {
         "discriminants",
         "pivots",
     }
@@ -90,7 +90,7 @@ def test_outputs_from_which_another_follows_need_no_check():
     )
     program = Program(name="chain", outputs=("y",), steps=(step,), closed_forms=(), pivots=())
     values = checked_values(
-        program, (CPort(name="x", size=1),), (CPort(name="y", size=4),), MOST_LINES
+        program, (CPort(name="x", size=1),), (CPort(name="y", size=4),), MAX_LINES
     )
     assert values.outputs == (("y", 2), ("y", 3))
     assert values.inputs == ()
@@ -99,7 +99,7 @@ def test_outputs_from_which_another_follows_need_no_check():
 def test_angles_whose_turns_are_taken_away_are_checked_themselves():
     """1e200 rad less its whole turns is zero or 1e184, by rounding: without fused products the result looked sound."""
     wrapping = function("five_bar", "actuators", "kinematics_2")
-    values = checked_values(wrapping.program, wrapping.inputs, wrapping.outputs, MOST_LINES)
+    values = checked_values(wrapping.program, wrapping.inputs, wrapping.outputs, MAX_LINES)
     assert {("start", 3), ("start", 4), ("position", 0), ("position", 1)} <= set(values.inputs)
 
 
@@ -134,7 +134,7 @@ def test_ports_may_have_the_names_of_what_the_health_is_computed_from():
 def test_pivots_that_are_one_expression_are_compared_once():
     checked = function("five_bar", "platform", "inverse_dynamics")
     factors = checked_values(
-        checked.program, checked.inputs, checked.outputs, MOST_LINES
+        checked.program, checked.inputs, checked.outputs, MAX_LINES
     ).pivot_factors["pivots"]
     assert 0 < len(factors) < len(checked.program.pivots)
     typical = {1.0 / pivot.typical for pivot in checked.program.pivots}

@@ -31,7 +31,7 @@ from core_machines import CORE_MACHINES
 from tauloop.common.errors import InputError
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.compiler import build
-from tauloop.compiler.c.calling.threads import LEAST_SHARE, share_out, shares
+from tauloop.compiler.c.calling.threads import MIN_SHARE, share_out, shares
 from tauloop.compiler.c.printing import c_helpers, source as source_module
 from tauloop.compiler.c.printing.batch_source import FEW_LANES, LANES
 from tauloop.compiler.c.printing.c_helpers import mathematics
@@ -131,7 +131,7 @@ def test_every_other_program_compiles_to_the_same_numbers(name, entry, which, fo
 )
 def test_threads_give_the_same_numbers(name, entry, which, folder):
     """More samples than it takes to start threads, and not a whole number of blocks; Newton's loops end by blocks."""
-    n = 3 * LEAST_SHARE + 5
+    n = 3 * MIN_SHARE + 5
     inputs = {
         key: np.resize(array, (n, array.shape[1]))
         for key, array in motion(name, entry, 1000).items()
@@ -144,13 +144,13 @@ def test_threads_give_the_same_numbers(name, entry, which, folder):
 
 
 def test_shares_of_a_batch_begin_with_blocks_and_are_worth_a_thread():
-    for n in (0, 1, LEAST_SHARE, 2 * LEAST_SHARE - 1, 2 * LEAST_SHARE, 100_003):
+    for n in (0, 1, MIN_SHARE, 2 * MIN_SHARE - 1, 2 * MIN_SHARE, 100_003):
         for threads in (1, 2, 7):
             parts = shares(n, threads)
             assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]
             assert parts[-1].stop == n
             assert all(part.start % LANES == 0 for part in parts)
-            assert len(parts) == max(min(threads, n // LEAST_SHARE), 1)
+            assert len(parts) == max(min(threads, n // MIN_SHARE), 1)
 
 
 def test_what_fails_in_a_thread_is_raised():

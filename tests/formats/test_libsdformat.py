@@ -20,7 +20,7 @@ PACKAGES = ("sdformat16", "sdformat15", "sdformat14", "sdformat13", "sdformat12"
 #: The same numbers by way of a text and of its frames.
 ROUNDING = 1e-12
 #: Moments are raised by at most this share of the largest, or to this, kg m^2
-#: (`sdf_writer.LEAST_SHARE`).
+#: (`sdf_writer.MIN_SHARE`).
 RAISED_SHARE, RAISED = 1e-8, 1e-11
 
 

@@ -447,7 +447,7 @@ def test_entities_and_depth_and_size_are_refused(
     large = tmp_path / "large.xml"
     with large.open("wb") as stream:  # a file of 50 MB with nothing in it
         stream.truncate(50_000_000)
-    with pytest.raises(DescriptionError, match=r"has 50\.0 MB; at most 20 MB"):
+    with pytest.raises(DescriptionError, match=r"is 50\.0 MB; the limit is 20 MB"):
         load(large)
     monkeypatch.setattr(xml_nodes, "MAX_FILE_BYTES", 100)
     with pytest.raises(DescriptionError, match="MB; the limit is"):

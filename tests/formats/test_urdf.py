@@ -612,7 +612,7 @@ def test_missing_and_huge_files(tmp_path, monkeypatch):
     large = tmp_path / "large.urdf"
     with large.open("wb") as stream:  # a file of 50 MB with nothing in it
         stream.truncate(50_000_000)
-    with pytest.raises(DescriptionError, match=r"has 50\.0 MB; at most 20 MB"):
+    with pytest.raises(DescriptionError, match=r"is 50\.0 MB; the limit is 20 MB"):
         load_urdf(large, gravity=DOWN)
     (tmp_path / "small.urdf").write_text(TWO_JOINTS, encoding="utf-8")
     with pytest.raises(DescriptionError, match="larger than 2 MB"):

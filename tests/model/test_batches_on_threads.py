@@ -10,7 +10,7 @@ import tauloop as tl
 from tauloop.common.errors import InputError, PoseError
 from tauloop.compiler.c import Compiled, Interpreted
 from tauloop.compiler.c.calling.memory import LEAST, empty
-from tauloop.compiler.c.calling.threads import LEAST_SHARE
+from tauloop.compiler.c.calling.threads import MIN_SHARE
 from tauloop.kinematics import random_states
 from tauloop.model.motion import Motion
 
@@ -21,9 +21,9 @@ needs_compiler = pytest.mark.skipif(
     not compilers(), reason="needs a C compiler, and there is none here"
 )
 #: More than what is done in one piece, shared out over threads, and no whole number of blocks.
-SAMPLES = 3 * LEAST_SHARE + 5
+SAMPLES = 3 * MIN_SHARE + 5
 #: A sample behind the first piece and the first share.
-BAD = 2 * LEAST_SHARE + 3
+BAD = 2 * MIN_SHARE + 3
 #: Closed forms, and Newton's loops that forward kinematics follows.
 MACHINES = ("delta", "five_bar")
 
@@ -67,7 +67,7 @@ def calls(model: tl.Model, n: int) -> dict[str, Callable[[], object]]:
 @pytest.mark.parametrize("name", MACHINES)
 def test_results_and_diagnostics_are_the_same_to_the_last_bit(name):
     alone, shared, few = (
-        calls(model_of(name, t), n) for t, n in ((1, SAMPLES), (3, SAMPLES), (2, LEAST_SHARE))
+        calls(model_of(name, t), n) for t, n in ((1, SAMPLES), (3, SAMPLES), (2, MIN_SHARE))
     )
     for what, call in alone.items():
         expected, whole, part = arrays_of(call()), arrays_of(shared[what]()), arrays_of(few[what]())
@@ -77,7 +77,7 @@ def test_results_and_diagnostics_are_the_same_to_the_last_bit(name):
             np.testing.assert_array_equal(whole[key], array, err_msg=f"{what}: {key}")
             if len(array) == SAMPLES:
                 np.testing.assert_array_equal(
-                    part[key], array[:LEAST_SHARE], err_msg=f"{what}: {key}, first samples"
+                    part[key], array[:MIN_SHARE], err_msg=f"{what}: {key}, first samples"
                 )
 
 

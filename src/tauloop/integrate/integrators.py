@@ -7,7 +7,7 @@ onto the loops:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Midpoint(Integrator):
         step: float
-        max_steps: int = MOST_STEPS
+        max_steps: int = DEFAULT_MAX_STEPS
 
         @property
         def method(self) -> Method:
@@ -34,7 +34,7 @@ from tauloop.integrate.tableau import Tableau, dormand_prince, runge_kutta_4
 #: Smallest tolerance. Smaller tolerances are below rounding errors, so no step size satisfies them.
 FINEST = 1e-14
 #: Default maximum number of steps of an integration.
-MOST_STEPS = 200_000
+DEFAULT_MAX_STEPS = 200_000
 #: First step of an adaptive integrator, s; its error estimate then adapts the step.
 FIRST_STEP = 1e-4
 #: Typical step of an adaptive integrator, s. It serves to estimate the work of a run, which
@@ -183,7 +183,7 @@ class DormandPrince(Integrator):
     rtol: float = 1e-9
     atol: float = 1e-10
     max_step: float = math.inf
-    max_steps: int = MOST_STEPS
+    max_steps: int = DEFAULT_MAX_STEPS
 
     @property
     def method(self) -> Method:
@@ -202,7 +202,7 @@ class RungeKutta4(Integrator):
     """
 
     step: float
-    max_steps: int = MOST_STEPS
+    max_steps: int = DEFAULT_MAX_STEPS
 
     @property
     def method(self) -> Method:
@@ -226,7 +226,7 @@ class Radau(Integrator):
     rtol: float = 1e-8
     atol: float = 1e-9
     max_step: float = math.inf
-    max_steps: int = MOST_STEPS
+    max_steps: int = DEFAULT_MAX_STEPS
 
     @property
     def method(self) -> Method:

@@ -24,7 +24,7 @@ from tauloop.export.fmu.controller import controller_functions
 from tauloop.export.fmu.description import FmuDescription, build_description
 from tauloop.export.fmu.plant import FmuFunctions, plant_functions, quoted
 from tauloop.export.fmu.variables import FmuVariables
-from tauloop.integrate.integrators import MOST_STEPS, DormandPrince, Integrator, Radau
+from tauloop.integrate.integrators import DEFAULT_MAX_STEPS, DormandPrince, Integrator, Radau
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
@@ -271,7 +271,7 @@ def _source(
         "TL_RTOL": rtol,
         "TL_ATOL": atol,
         "TL_LONGEST": max_step,
-        "TL_MOST_STEPS": MOST_STEPS,
+        "TL_DEFAULT_MAX_STEPS": DEFAULT_MAX_STEPS,
     }
     package, interface = "tauloop.export.fmu", f"fmi{options.fmi_version}"
     names = ("instance.c", "explain.c", f"{interface}_types.c", "faces.c", f"{interface}.c")

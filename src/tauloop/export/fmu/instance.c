@@ -315,7 +315,7 @@ static int tl_go(tl_instance *of, double until, tl_between between)
     tl_memory *at = &of->at;
     tl_run *r = &at->run;
     int code = TL_STEPPED;
-    const double most = r->steps + r->rejected + TL_MOST_STEPS;
+    const double most = r->steps + r->rejected + TL_DEFAULT_MAX_STEPS;
     if (!tl_settle(of)) return tl_explain(of, r->time), 0;
     if (at->is_new) r->is_known = 0, at->is_new = 0;
     at->is_current = 0;

@@ -14,7 +14,7 @@ import numpy as np
 from tauloop.common.errors import InputError, Problems
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.compiled import Continuation, require_health
-from tauloop.compiler.c.calling.evaluator import LARGEST_PROGRAM, Evaluator
+from tauloop.compiler.c.calling.evaluator import MAX_PROGRAM_SIZE, Evaluator
 from tauloop.compiler.c.printing.precision import Precision
 from tauloop.compiler.limits import FEW_STEPS
 from tauloop.export.gpu.devices import THREADS_PER_BLOCK, Device, Gpu, Launch
@@ -312,7 +312,7 @@ class Cuda(Evaluator):
 
     def wants_code(self, program: Program, samples: int) -> bool:
         """Return whether there are at least `at_least` samples and the program is not too large."""
-        return self.is_large(samples) and program.operations <= LARGEST_PROGRAM
+        return self.is_large(samples) and program.operations <= MAX_PROGRAM_SIZE
 
     def is_large(self, samples: float) -> bool:
         """Return whether there are at least `at_least` samples, and more than one."""

@@ -20,7 +20,7 @@ from tauloop.export.fmu.plant import plant_functions
 from tauloop.export.fmu.variables import FmuVariable, table
 from tauloop.export.hil.client import HEAD, MAX_PACKET_DOUBLES
 from tauloop.export.hil.options import PlantOptions
-from tauloop.integrate.integrators import MOST_STEPS
+from tauloop.integrate.integrators import DEFAULT_MAX_STEPS
 from tauloop.model import Model
 from tauloop.model.model import MachineSource, modeled
 
@@ -61,7 +61,7 @@ class PlantCode:
         first, rtol, atol, longest = (number(min(value, 1e300)) for value in method.numbers)
         sizes = {"TL_FIRST": first, "TL_RTOL": rtol, "TL_ATOL": atol, "TL_LONGEST": longest}
         sizes |= {
-            "TL_MOST_STEPS": str(MOST_STEPS),
+            "TL_DEFAULT_MAX_STEPS": str(DEFAULT_MAX_STEPS),
             "TL_TOKEN": '""',
             "NP_FORCES": str(len(self.inputs)),
         }

@@ -52,7 +52,7 @@ EXTENT_STEP = 1e-3
 #: Rounding error of a ratio of a range to a step, and of a decimal logarithm.
 GRID_TOLERANCE = 1e-9
 #: Maximum number of poses of a grid.
-LARGEST_GRID = 10_000_000
+MAX_GRID_POSES = 10_000_000
 #: Distance from singularities below which tensions and postures are not determined.
 MIN_REGULAR_DISTANCE = 1e-6
 #: Number of steps in which loops solved by Newton's method are followed from the reference pose.
@@ -450,9 +450,9 @@ def workspace_grid(
 def _require_size(shape: Sequence[float]) -> None:
     """Reject a grid that is too large, before it is created."""
     poses = math.prod(map(float, shape))
-    if poses > LARGEST_GRID:
+    if poses > MAX_GRID_POSES:
         sizes = " x ".join(f"{size:g}" for size in shape)
-        what = f"the grid has {sizes} = {poses:.3g} poses; at most {LARGEST_GRID:.3g} are allowed"
+        what = f"the grid has {sizes} = {poses:.3g} poses; at most {MAX_GRID_POSES:.3g} are allowed"
         raise InputError.of("resolution", what, "use coarser steps, smaller ranges or fewer axes")
 
 

@@ -28,7 +28,7 @@ from tauloop.common.shown import ReprMixin
 
 #: Maximum total size of the files, bytes. If it is exceeded, the least recently used files are
 #: removed. A library has a few hundred thousand bytes.
-LARGEST_CACHE = 500_000_000
+MAX_CACHE_SIZE = 500_000_000
 #: Fraction of this size that remains after files are removed, so that the next library does not
 #: require another removal.
 FRACTION_AFTER_CLEANUP = 0.8
@@ -99,7 +99,7 @@ class CompiledCache(PlainData, ReprMixin):
     folder: Path
     libraries: tuple[CachedLibrary, ...] = ()
     removed: int | None = field(default=None, metadata=json_keys(optional=True))
-    largest: int = LARGEST_CACHE
+    largest: int = MAX_CACHE_SIZE
 
     @property
     @in_json("bytes")
@@ -378,10 +378,10 @@ def _make_room(folder: Path, newest: Path) -> None:
                 state = path.stat()
                 sizes[path] = (max(state.st_atime, state.st_mtime), state.st_size)
     total = sum(size for _, size in sizes.values())
-    if total <= LARGEST_CACHE:
+    if total <= MAX_CACHE_SIZE:
         return
     for path, (_, size) in sorted(sizes.items(), key=lambda item: item[1]):
-        if total <= FRACTION_AFTER_CLEANUP * LARGEST_CACHE:
+        if total <= FRACTION_AFTER_CLEANUP * MAX_CACHE_SIZE:
             return
         if path not in (newest, _checksum_path(newest)):
             total -= size

@@ -191,14 +191,14 @@ static PyObject *bind_checked(PyObject *module, PyObject *arguments)
     return made;
 }
 
-enum { MOST_ARRAYS = 64 };
+enum { MAX_ARRAYS = 64 };
 typedef size_t (*Batch)(size_t n, double *const *arrays, const size_t *steps);
 typedef struct {
     Batch code;
     PyTypeObject *plain;
     PyObject *kept;
     Py_ssize_t count, inputs, block;
-    Py_ssize_t sizes[MOST_ARRAYS];
+    Py_ssize_t sizes[MAX_ARRAYS];
 } Counted;
 
 static const char COUNTED[] = "tauloop.counted";
@@ -250,9 +250,9 @@ static int laid_out(const Counted *counted, const Py_buffer *views, Py_ssize_t f
 static PyObject *call_counted(PyObject *self, PyObject *const *given, Py_ssize_t count)
 {
     const Counted *counted = PyCapsule_GetPointer(self, COUNTED);
-    Py_buffer views[MOST_ARRAYS];
-    double *arrays[MOST_ARRAYS], *rows = NULL;
-    size_t steps[MOST_ARRAYS], bad = 0;
+    Py_buffer views[MAX_ARRAYS];
+    double *arrays[MAX_ARRAYS], *rows = NULL;
+    size_t steps[MAX_ARRAYS], bad = 0;
     Py_ssize_t first, number, n, taken = 0;
     int is_good;
     if (!counted) return NULL;
@@ -295,7 +295,7 @@ static PyObject *bind_counted(PyObject *module, PyObject *arguments)
     (void)module;
     if (!PyArg_ParseTuple(arguments, "KOOOnn", &code, &plain, &kept, &sizes, &inputs, &block)) return NULL;
     if ((count = PyTuple_Size(sizes)) < 0) return NULL;
-    if (count > MOST_ARRAYS) return PyErr_Format(PyExc_ValueError, "%zd arrays are too many", count);
+    if (count > MAX_ARRAYS) return PyErr_Format(PyExc_ValueError, "%zd arrays are too many", count);
     if (!(counted = PyMem_Calloc(1, sizeof(Counted)))) return PyErr_NoMemory();
     for (i = 0; i < count; i++) counted->sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(sizes, i));
     if (PyErr_Occurred() || !(capsule = PyCapsule_New(counted, COUNTED, counted_forgotten))) {

@@ -43,7 +43,7 @@ _MODULE = "tauloop_caller"
 #: A function of a table of pointers, called without releasing the interpreter's lock.
 _LOCKED = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 #: Maximum number of arrays in a batch call of the extension module, as in `caller.c`.
-MOST_ARRAYS = 64
+MAX_ARRAYS = 64
 
 
 def prepare() -> None:
@@ -183,7 +183,7 @@ def counted_call(
             repeated this many times.
     """
     module = _binding_for(library)
-    if module is None or len(sizes) > MOST_ARRAYS:
+    if module is None or len(sizes) > MAX_ARRAYS:
         return None
     call: Callable[..., int | None] = module.bind_counted(
         library.address(name), np.ndarray, library, tuple(sizes), n_inputs, block

@@ -24,7 +24,7 @@ from tauloop.compiler.c.calling.embedded import EmbeddedCompiler
 from tauloop.compiler.c.calling.library import Library, address, compiler_for
 from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.calling.signature import HEALTH, CPort, CSignature
-from tauloop.compiler.c.calling.threads import LEAST_SHARE, share_out, shares
+from tauloop.compiler.c.calling.threads import MIN_SHARE, share_out, shares
 from tauloop.compiler.c.printing.batch_source import LANES, batch_head
 from tauloop.compiler.limits import CONVERGED, FEW_STEPS, SMALLEST_PIVOT
 from tauloop.equations.ports import Port, checked, is_one_row, real, require_finite
@@ -240,7 +240,7 @@ class CompiledFunction:
         The result is None if an array has another layout.
         """
         assert self._counted is not None
-        if self._threads == 1 or n < 2 * LEAST_SHARE:
+        if self._threads == 1 or n < 2 * MIN_SHARE:
             return self._counted(0, n, n, *arrays)
         counts: list[int | None] = []
 
@@ -274,7 +274,7 @@ class CompiledFunction:
             pointers = np.array([address(array) for array in rows], dtype=np.uintp)
             counts.append(code(part.stop - part.start, pointers, steps, *(continuation or ())))
 
-        if self._threads == 1 or n < 2 * LEAST_SHARE:
+        if self._threads == 1 or n < 2 * MIN_SHARE:
             work(slice(0, n))
         else:
             share_out(shares(n, SHARES * self._threads), self._threads, work)

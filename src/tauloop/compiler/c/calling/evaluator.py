@@ -36,7 +36,7 @@ from tauloop.compiler.solving.bounded import Bounded
 from tauloop.compiler.state import SolveDiagnostics, solve_diagnostics
 
 #: Number of operations above which compiling takes more than ten seconds (about 0.7 ms each).
-LARGEST_PROGRAM = 20_000
+MAX_PROGRAM_SIZE = 20_000
 
 
 class Kernel(Protocol):
@@ -160,7 +160,7 @@ class Compiled(Evaluator):
     """
 
     at_least: int = 1
-    largest: int = LARGEST_PROGRAM
+    largest: int = MAX_PROGRAM_SIZE
     threads: int = 1
     folder: Path | None = None
     timeout: float = TIMEOUT

@@ -17,7 +17,7 @@ from tauloop.compiler.c.calling.memory import empty
 from tauloop.compiler.c.printing.batch_source import LANES
 
 #: Minimum number of samples per thread; starting and ending a thread takes about 0.1 ms.
-LEAST_SHARE = 4096
+MIN_SHARE = 4096
 #: Number of slices of work done in Python. Many slices whose arrays fit into a core's cache are
 #: faster than a few large ones, because threads wait for each other between calls.
 PIECES = 16
@@ -34,7 +34,7 @@ class _Here(local):
 _HERE = _Here()
 
 
-def shares(n: int, threads: int, least: int = LEAST_SHARE, block: int = LANES) -> list[slice]:
+def shares(n: int, threads: int, least: int = MIN_SHARE, block: int = LANES) -> list[slice]:
     """Return slices that divide n samples among threads; one slice if this thread works on a slice.
 
     Args:

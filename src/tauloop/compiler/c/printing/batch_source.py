@@ -22,7 +22,7 @@ FEW_LANES = 8
 SAMPLES_FOR_THREADS = 2048
 #: Maximum number of columns of a port that are copied by one line each; more columns are copied in
 #: a loop.
-MOST_LINES = 24
+MAX_LINES = 24
 #: Minimum number of columns of a result that `tl_back` transposes. For four columns, compilers need
 #: three times as many shuffles (delta's inverse dynamics 20.6 instead of 19.5 ns).
 TRANSPOSED_BACK_FROM = 4
@@ -186,7 +186,7 @@ def argument(port: CPort, is_input: bool) -> str:
 def _columns(port: CPort, line: str) -> list[str]:
     """Return a line for every column of a port, or a loop, which compiles faster if there are many."""
     indent = " " * 8
-    if port.size > MOST_LINES:
+    if port.size > MAX_LINES:
         return [f"{indent}for (int i = 0; i < {port.size}; ++i) {line.format('i')}"]
     return [indent + line.format(i) for i in range(port.size)]
 

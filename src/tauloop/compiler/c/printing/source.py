@@ -25,7 +25,7 @@ from tauloop.compiler.c.printing.batch_source import (
     FEW_LANES,
     LANES,
     LANES_OF_WIDE_REGISTERS,
-    MOST_LINES,
+    MAX_LINES,
     NUMBERS_IN_CACHE,
     batch_text,
 )
@@ -810,7 +810,7 @@ def _in_units(name: str, size: float) -> str:
 def _health(function: CFunction, layout: _Layout) -> list[str]:
     """Return C lines that compute the four numbers of `health`; NaN counts as the worst value."""
     program, access = function.program, layout.access
-    checked = checked_values(program, function.inputs, function.outputs, MOST_LINES)
+    checked = checked_values(program, function.inputs, function.outputs, MAX_LINES)
     # For single samples, code with fewer sums is slower, because gcc then orders other code worse
     # (inverse dynamics of Delta: 53 instead of 50 ns).
     implied = checked.implied if layout.is_lanes else frozenset()
