@@ -336,3 +336,30 @@ def test_an_inertial_that_mujoco_drops_is_refused_and_others_count(
         force, _ = OpenTree(read(tmp_path, text))(np.zeros(1), np.zeros(1), np.ones(1))
         assert force[0] == pytest.approx(theirs[0], rel=AGREEMENT)
     assert refused == (5 if (fused, from_geoms) == ("true", "true") else 0)
+
+
+SHARED = """<mujoco><worldbody><body name="a"><joint name="j1" axis="0 1 0" actuatorfrcrange="-20 20"/>
+<geom size="0.1"/><body name="b"><joint name="j2" axis="0 1 0"/><geom size="0.1"/></body></body></worldbody>
+<tendon><fixed name="t" actuatorfrcrange="-5 5"><joint joint="j1" coef="2"/><joint joint="j2" coef="1"/>
+</fixed></tendon><actuator><motor name="m1" joint="j1" gear="-4"/><motor name="m2" joint="j1"/>
+<motor name="m3" tendon="t"/><motor name="m4" tendon="t" gear="3"/></actuator></mujoco>"""
+
+
+def test_motors_that_share_the_limit_of_a_joint_or_tendon_get_parts_of_it(tmp_path: Path) -> None:
+    """The forces at the joint are MuJoCo's, which limits the sum of all motors there."""
+    mujoco = extra("mujoco")
+    data = mujoco.MjData(model := mujoco.MjModel.from_xml_string(SHARED))
+    for motors, controls in (((), (-1, 1, 1, 1)), (("m1", "m2"), (-1, 1, 0, 0))):
+        path = tmp_path / "m.xml"
+        path.write_text(SHARED, encoding="utf-8")
+        arm = load(path, motors=motors)
+        data.ctrl[:] = 1e6 * np.array(controls)
+        mujoco.mj_forward(model, data)
+        ratios = [(dict(motor.drives)["j1"], motor.force) for motor in arm.actuators]
+        largest = sum(abs(arm.value(ratio)) * force for ratio, force in ratios)
+        assert largest == pytest.approx(data.qfrc_actuator[0], rel=AGREEMENT) == 20.0
+        assert "joint j1 limits the sum of the forces of m1, m2" in arm.description
+    (motor,) = load(path, motors=("j1",)).actuators
+    assert motor.force == 20.0
+    m3, m4 = load(path, motors=("m3", "m4")).actuators
+    assert m3.force == m4.force == 2.5

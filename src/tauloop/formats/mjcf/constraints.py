@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import field, replace
 
 import numpy as np
@@ -104,6 +104,7 @@ class ConstraintReader:
         self._tensions: dict[str, Tension] = {}
         self._lines = SpatialTendonReader(reader=reader, leaves=leaves, tree=tree)
         self._motor_terms: list[tuple[str, Sequence[tuple[str, float]], bool]] = []
+        self._motor_tendons: dict[str, str] = {}
 
     # Equality
 
@@ -376,8 +377,58 @@ class ConstraintReader:
                 if not terms or self._is_same_motor(node, name, terms):
                     continue
                 drives = self._expressions(name, terms)
-                actuators.append(self._actuator(node, self._motor_name(node, name), drives))
+                motor = self._motor_name(node, name)
+                self._motor_tendons[motor] = node.attributes.get("tendon", "")
+                actuators.append(self._actuator(node, motor, drives))
         return tuple(actuators)
+
+    def with_transmitted_limits(self, actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
+        """Return actuators within the limits of the forces at joints and tendons.
+
+        MuJoCo limits the sum of the forces of all actuators at a joint after the gear, and at a
+        tendon before it. Actuators that share a limit get parts of it: each limit is reduced by
+        the factor with which the sum of the largest forces is the limit of the sum.
+        """
+        limits = {actuator.name: actuator.force for actuator in actuators}
+        shared_limits = (*self._limits_at_tendons(actuators), *self._limits_at_joints(actuators))
+        for where, largest, arms in shared_limits:
+            forces = {name: min(limits[name] * arm, largest) for name, arm in arms.items()}
+            total = sum(forces.values())
+            factor = largest / total if total > largest else 1.0
+            for name, arm in arms.items():
+                limits[name] = min(limits[name], forces[name] * factor / arm)
+            if factor < 1.0:
+                parts = ", ".join(f"{limits[name]:g}" for name in arms)
+                self._reader.notes.append(
+                    f"{where} limits the sum of the forces of {listing(arms)} to {largest:g}, so "
+                    f"each motor gets a part of it: {parts}"
+                )
+        return tuple(replace(actuator, force=limits[actuator.name]) for actuator in actuators)
+
+    def _limits_at_tendons(
+        self, actuators: Sequence[Actuator]
+    ) -> Iterator[tuple[str, float, dict[str, float]]]:
+        """Yield the tendons that limit forces, with the limit and the arm of each motor."""
+        for tendon, ends in self._force_ranges.items():
+            names = [motor.name for motor in actuators if self._tendon_of(motor) == tendon]
+            if names:
+                largest = self._larger_end(tendon, listing(names), FORCE_RANGE, ends)
+                yield f"tendon {tendon}", largest, dict.fromkeys(names, 1.0)
+
+    def _limits_at_joints(
+        self, actuators: Sequence[Actuator]
+    ) -> Iterator[tuple[str, float, dict[str, float]]]:
+        """Yield the joints that limit forces, with the limit and the arm of each motor."""
+        value = self._leaves.value
+        for joint, ends in self._bodies.force_ranges.items():
+            ratios = {motor.name: dict(motor.drives).get(joint, ZERO) for motor in actuators}
+            arms = {name: abs(value(ratio)) for name, ratio in ratios.items() if value(ratio)}
+            if arms:
+                yield f"joint {joint}", self._larger_end("", listing(arms), FORCE_RANGE, ends), arms
+
+    def _tendon_of(self, actuator: Actuator) -> str:
+        """Return the tendon of an actuator of the file; empty if it drives a joint."""
+        return self._motor_tendons.get(actuator.name, "")
 
     def _is_same_motor(self, node: XmlNode, name: str, terms: Sequence[tuple[str, float]]) -> bool:
         """Return whether an actuator drives the same coordinates as an earlier one.
@@ -797,7 +848,6 @@ class ConstraintReader:
         gear = abs((reader.numbers(node, name, "gear") or (1.0,))[0])
         if gear**2 == 0.0:  # `_drives` has reported a zero gear
             gear = 1.0
-        force = min(force, self._transmitted_limit(node, name, gear))
         inertia = reader.value(node, name, "armature") + losses.pop("armature", 0.0) / gear**2
         friction = self._leaves.friction(
             name,
@@ -820,29 +870,16 @@ class ConstraintReader:
             rated_force=reader.extra("actuator", node, "rated_force", math.inf),
         )
 
-    def _transmitted_limit(self, node: XmlNode, name: str, gear: float) -> float:
-        """Return the limit of an actuator's force from the limit of its joint or tendon.
-
-        MuJoCo limits the sum of the forces at a joint after the gear, and at a tendon before it.
-        """
-        attribute = next((key for key in _TRANSMISSIONS if key in node.attributes), "")
-        word = node.attributes.get(attribute, "")
-        if attribute == "tendon":
-            return self._larger_end(node, name, FORCE_RANGE, self._force_ranges.get(word))
-        ends = self._bodies.force_ranges.get(self._bodies.joint_names.get(word, ""))
-        return self._larger_end(node, name, FORCE_RANGE, ends) / gear
-
     def _limit(self, node: XmlNode, name: str, key: str, switch: str) -> float:
         """Return the larger magnitude of the ends of an actuator's range."""
-        return self._larger_end(node, name, key, self._reader.limits(node, name, key, switch))
-
-    def _larger_end(
-        self, node: XmlNode, name: str, key: str, ends: tuple[float, float] | None
-    ) -> float:
-        """Return the larger magnitude of a range's ends; a motor has one limit for both directions."""
+        ends = self._reader.limits(node, name, key, switch)
         if ends is None:
             return math.inf
-        is_pull = self._can_push.get(node.attributes.get("tendon", "")) is False
+        return self._larger_end(node.attributes.get("tendon", ""), name, key, ends)
+
+    def _larger_end(self, tendon: str, name: str, key: str, ends: tuple[float, float]) -> float:
+        """Return the larger magnitude of a range's ends; a motor has one limit for both directions."""
+        is_pull = self._can_push.get(tendon) is False
         if -ends[0] != ends[1] and not is_pull:
             self._reader.notes.append(
                 f"{name}: the limit is the larger end of {key} {ends[0]:g} to {ends[1]:g}"

@@ -138,6 +138,7 @@ def load_mjcf(path: str | Path, *, options: ImportOptions = ImportOptions()) -> 
     loops, couplings = constraints.equality(root)
     forces = tuple(reader.omitted)
     actuators = _motors(reader, root, constraints.actuators(root), bodies.joints, options.motors)
+    actuators = constraints.with_transmitted_limits(actuators)
     if options.motors:
         reader.omitted[:] = forces  # the caller's motors replace all actuators
     possible_motors = _unstated(reader, root, bodies.joints)
