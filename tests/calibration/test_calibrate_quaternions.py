@@ -43,8 +43,22 @@ def inverse(rotations: Rotation) -> np.ndarray:
     return np.roll(rotations.inv().as_quat(), 1, axis=1)
 
 
+def exchanged(rotations: Rotation) -> np.ndarray:
+    return np.asarray(rotations.as_quat()[:, [3, 1, 0, 2]])
+
+
+def negated(rotations: Rotation) -> np.ndarray:
+    return np.roll(rotations.as_quat() * [1.0, -1.0, 1.0, 1.0], 1, axis=1)
+
+
 @pytest.mark.parametrize(
-    ("change", "name"), [(last, "in the order x, y, z, w"), (inverse, "inverse rotations")]
+    ("change", "name"),
+    [
+        (last, "in the order x, y, z, w"),
+        (inverse, "inverse rotations"),
+        (exchanged, "with qx and qy exchanged"),
+        (negated, "with the opposite sign of qy"),
+    ],
 )
 @pytest.mark.parametrize("kind", [Pose, Orientation])
 def test_other_conventions_are_named(model, change, name, kind) -> None:

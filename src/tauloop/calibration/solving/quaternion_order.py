@@ -3,10 +3,14 @@
 Measured orientations q and predicted orientations p, as unit quaternions, satisfy q = a p b with
 the rotations a of the instrument's frame and b of the target. For unknown a and b the map from
 p to q is an arbitrary rotation in four dimensions. The maps to quaternions in the order
-(x, y, z, w) and to inverse rotations have the determinant -1, so these fit only after a reflection.
+(x, y, z, w), to inverse rotations, and to two exchanged components or one of opposite sign have the
+determinant -1, so these fit only after a reflection. Measured positions determine a, which shows
+which of these maps explains the measurements.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -21,8 +25,20 @@ MIN_REFLECTION_RATIO = 5.0
 MIN_QUATERNION_ERROR = 1e-3
 #: Minimum number of poses.
 MIN_QUATERNION_POSES = 6
-#: Order of the components of (x, y, z, w) that gives (w, x, y, z).
-FROM_LAST = (3, 0, 1, 2)
+#: Order of the components that gives (w, x, y, z), by the description of the measured quaternions.
+COMPONENT_ORDERS = {
+    "in the order x, y, z, w": (3, 0, 1, 2),
+    "with qx and qy exchanged": (0, 2, 1, 3),
+    "with qx and qz exchanged": (0, 3, 2, 1),
+    "with qy and qz exchanged": (0, 1, 3, 2),
+}
+#: Factors of the components that give the rotations, by the description of the measured quaternions.
+COMPONENT_SIGNS = {
+    "of inverse rotations": (1.0, -1.0, -1.0, -1.0),
+    "with the opposite sign of qx": (1.0, -1.0, 1.0, 1.0),
+    "with the opposite sign of qy": (1.0, 1.0, -1.0, 1.0),
+    "with the opposite sign of qz": (1.0, 1.0, 1.0, -1.0),
+}
 
 
 def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[Problem]:
@@ -47,10 +63,8 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
     _, rotated, reflected = rotation_between(_in_half_space(predicted), _in_half_space(measured))
     if rotated <= max(MIN_REFLECTION_RATIO * reflected, MIN_QUATERNION_ERROR):
         return []
-    candidates = {
-        "in the order x, y, z, w": measured[:, FROM_LAST],
-        "inverse rotations": measured * np.array([1.0, -1.0, -1.0, -1.0]),
-    }
+    candidates = {name: measured[:, order] for name, order in COMPONENT_ORDERS.items()}
+    candidates |= {name: measured * np.array(signs) for name, signs in COMPONENT_SIGNS.items()}
     names = list(candidates)
     if instrument.position_columns:
         columns = list(instrument.position_columns)
@@ -60,16 +74,15 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
             name: _spread(predictions.inv() * frame * _rotations(values))
             for name, values in candidates.items()
         }
-        best = min(names, key=spread.__getitem__)
-        if MIN_REFLECTION_RATIO * spread[best] < max(spread.values()):
-            names = [best]
+        limit = MIN_REFLECTION_RATIO * min(spread.values())
+        names = [name for name in names if spread[name] < limit] or names
     what = (
-        f"look like {' or '.join(names)}: the quaternions differ from the nominal orientations by "
+        f"look like quaternions {_alternatives(names)}: they differ from the nominal orientations by "
         f"{rotated:.3g} RMS, and by {reflected:.3g} after a reflection"
     )
     remedy = (
         "give the rotation from the target's frame to the instrument's frame as qw, qx, qy, qz: "
-        "exchange the columns, or change the sign of qw"
+        "exchange the columns, or change the sign of one"
     )
     return [Problem(f"{instrument.name}.readings", f"orientations {what}", remedy)]
 
@@ -77,6 +90,13 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
 def _in_half_space(quaternions: np.ndarray) -> np.ndarray:
     """Return quaternions (N, 4) with signs that make their products with the first one positive."""
     return quaternions * np.where(quaternions @ quaternions[0] < 0.0, -1.0, 1.0)[:, None]
+
+
+def _alternatives(names: Sequence[str]) -> str:
+    """Return names as a list that ends in "or"."""
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _rotations(quaternions: np.ndarray) -> Rotation:
