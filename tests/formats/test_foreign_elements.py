@@ -140,3 +140,31 @@ def test_losses_of_an_older_form(tmp_path: Path) -> None:
             (URDF % ("", "")).replace("</joint>", losses % value), encoding="utf-8"
         )
         assert tl.load(tmp_path / "m.urdf").omitted_forces == omitted
+
+
+@pytest.mark.parametrize(
+    ("limit", "effects"),
+    [
+        ('<limit lower="0" upper="0"/>', ["<limit> of j with the equal ends 0, read as no limits"]),
+        (
+            '<limit upper="0" effort="3"/>',
+            ["<limit> of j with the equal ends 0, read as no limits"],
+        ),
+        ('<limit effort="3" velocity="1"/>', []),
+        ('<limit lower="0" upper="0.1"/>', []),
+    ],
+)
+def test_equal_limits_are_a_problem_of_check(
+    tmp_path: Path, limit: str, effects: list[str]
+) -> None:
+    """Gazebo and Drake lock such a joint, but some exporters write zeros for no limits."""
+    text = (
+        (URDF % ("", "")).replace("continuous", "revolute").replace("</joint>", f"{limit}</joint>")
+    )
+    (tmp_path / "m.urdf").write_text(text, encoding="utf-8")
+    machine = tl.load(tmp_path / "m.urdf")
+    assert list(machine.unknown_elements) == effects
+    assert tl.check(machine).is_usable == (not effects)
+    side = "format: tauloop-urdf-side/1\njoints: {j: {limits: [-1 rad, 1 rad]}}\n"
+    (tmp_path / "side.yaml").write_text(side, encoding="utf-8")
+    assert tl.load(tmp_path / "m.urdf", tmp_path / "side.yaml").unknown_elements == ()

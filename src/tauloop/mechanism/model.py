@@ -955,7 +955,7 @@ def omission_problems(mechanism: Mechanism) -> tuple[Problem, ...]:
     unknown = (
         Problem(
             where=element,
-            what="is an unknown element, which may affect the machine",
+            what="has an unknown effect, which may change the machine",
             remedy="remove it if it does not affect the motion, or replace it by a supported element",
         )
         for element in mechanism.unknown_elements

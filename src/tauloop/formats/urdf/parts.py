@@ -53,7 +53,8 @@ class UrdfJoint:
     universal joint (not in URDF itself); the rotations have the names of its coordinates. `effort`
     is None if the file specifies none. `stiffness` and `rest` belong to a spring, and `start` is
     the start value. The joint's frame on its child is at `child_xyz`, rotated by `child_rpy`; in
-    URDF itself, it is the child's frame.
+    URDF itself, it is the child's frame. `locked_at` is the position of a joint whose limits are
+    stated and equal, which is read as no limits.
     """
 
     name: str
@@ -76,6 +77,7 @@ class UrdfJoint:
     child_rpy: Triple = (0.0, 0.0, 0.0)
     axes: tuple[AxisName, ...] = ()
     axis_joints: tuple[UrdfJoint, ...] = ()
+    locked_at: float | None = None
 
     @property
     def force(self) -> float:

@@ -148,7 +148,11 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
             _omitted_compensations(weightless) if has_weight else (),
             side.omitted_forces,
         ),
-        unknown_elements=_listed_once(tree.unknown_elements, side.unknown_elements),
+        unknown_elements=_listed_once(
+            tree.unknown_elements,
+            _equal_limits(tree, side, couplings),
+            side.unknown_elements,
+        ),
         file=str(path),
     )
     has_loops = bool(couplings) or any(joint.is_cut for joint in joints)
@@ -159,6 +163,21 @@ def machine_of(tree: UrdfTree, side: Side, path: Path, options: ImportOptions) -
 def _listed_once(*lists: Sequence[str]) -> tuple[str, ...]:
     """Return the texts of several lists in order, without duplicates."""
     return tuple(dict.fromkeys(text for texts in lists for text in texts))
+
+
+def _equal_limits(tree: UrdfTree, side: Side, couplings: Sequence[Coupling]) -> tuple[str, ...]:
+    """Return a text for each joint whose equal limits may lock it.
+
+    Gazebo and Drake lock it, but exporters also write zeros if they know no limits. Joints that
+    couplings move, and those with limits in the side file, are left out.
+    """
+    coupled = {coupling.terms[0][0] for coupling in couplings}
+    stated = {name for name, extra in side.joints.items() if extra.has_limits}
+    return tuple(
+        f"<limit> of {joint.name} with the equal ends {joint.locked_at:g}, read as no limits"
+        for joint in tree.joints
+        if joint.locked_at is not None and joint.name not in coupled | stated
+    )
 
 
 def _notes(tree: UrdfTree, side: Side) -> list[str]:

@@ -392,6 +392,7 @@ class _TreeReader(UrdfReader):
             axis = self.axis(node, name)
         limit, dynamics = node.first("limit"), node.first("dynamics")
         lower, upper = -np.inf, np.inf
+        locked_at: float | None = None
         if limit is not None and kind in ("revolute", "prismatic") and original != "continuous":
             lower = self.number(limit, name, "lower", 0.0)
             upper = self.number(limit, name, "upper", 0.0)
@@ -407,6 +408,8 @@ class _TreeReader(UrdfReader):
                     "swap the two limits",
                 )
             if lower == upper:
+                if {"lower", "upper"} & limit.attributes.keys():
+                    locked_at = lower
                 lower, upper = -np.inf, np.inf
                 self.note(name, "lower and upper limit are equal, which is read as no limits")
         return UrdfJoint(
@@ -423,6 +426,7 @@ class _TreeReader(UrdfReader):
             velocity=self._limit(limit, name, "velocity") or np.inf,
             damping=self._loss(dynamics, name, "damping"),
             friction=self._loss(dynamics, name, "friction"),
+            locked_at=locked_at,
         )
 
     def _loss(self, dynamics: XmlNode | None, name: str, attribute: str) -> float:
