@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from calibration_sessions import encoders, home, machine, measured, part_errors, written
 
+import tauloop as tl
 from tauloop import Model
 from tauloop.calibration import (
     Calibration,
@@ -19,7 +21,7 @@ from tauloop.calibration import (
     Series,
     calibrate,
 )
-from tauloop.common.errors import TauloopError
+from tauloop.common.errors import InputError, TauloopError
 from tauloop.common.result import Status
 
 NAME, NOISE, POSES = "gantry_tau_3dof", 2e-5, 176
@@ -192,3 +194,22 @@ def test_a_plane_touched_on_one_line_and_swaps_that_cannot_be_seen(tmp_path):
     exchanges = calibrate(machine(name), touched(spread), options).exchanges
     assert exchanges is not None
     assert ("tower1.motor", "tower2.motor") in exchanges.pairs
+
+
+def test_a_table_in_memory_is_read_as_its_csv_file(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    motors = rng.uniform([1.6, 1.2], [1.9, 1.5], (12, 2))
+    state = tl.Model("five_bar").forward_kinematics(motors)
+    columns = {f"encoder.motor_{k + 1} [deg]": np.rad2deg(motors[:, k]) for k in range(2)}
+    columns |= {f"measured.{c} [mm]": 1e3 * state.coordinate(f"platform.{c}") for c in "xy"}
+    frame = pd.DataFrame(columns)
+    frame.to_csv(tmp_path / "poses.csv", index=False)
+    options = tl.CalibrationOptions(parameters=("crank_length",), noise="0.01 mm")
+    by_frame, by_file = (
+        tl.calibrate("five_bar", source, options) for source in (frame, tmp_path / "poses.csv")
+    )
+    assert by_frame.to_pandas()["correction"].tolist() == pytest.approx(
+        by_file.to_pandas()["correction"].tolist(), abs=1e-12
+    )
+    with pytest.raises(InputError, match=r"of type float"):
+        tl.calibrate("five_bar", pd.Series([1.0]), options)

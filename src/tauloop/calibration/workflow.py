@@ -32,12 +32,13 @@ from tauloop.common.keywords import keywords
 from tauloop.common.options import Options, listed, option
 from tauloop.common.records import dataclass
 from tauloop.formats.library import mechanism_of
+from tauloop.logs.files.opening import TableFrame
 from tauloop.mechanism.description.units import ANGLE, LENGTH, quantity
 from tauloop.mechanism.model import Mechanism
 from tauloop.model.model import MachineSource
 
-#: Measurements: a file, a measurement set or a series.
-Measurements = str | Path | MeasurementSet | Series
+#: Measurements: a file, a table with the columns of a CSV file, a measurement set or a series.
+Measurements = str | Path | TableFrame | MeasurementSet | Series
 #: A function that is called with the phase, and the completed and total number of steps.
 PhaseProgress = Callable[[str, int, int], None]
 
@@ -126,7 +127,8 @@ def calibrate(
     Args:
         machine: the nominal machine: a model, a mechanism, a path, or the name of a shipped
             machine.
-        measurements: files (`read_measurements`), measurement sets, or series, one or several.
+        measurements: files or tables (`read_measurements`), measurement sets, or series, one or
+            several.
         options: unknowns, fit and assessments.
         progress: called with the phase, and the completed and total number of steps.
 
@@ -203,7 +205,7 @@ def _measurement_set(
     items = [measurements] if isinstance(measurements, Measurements) else measurements
     sets = []
     for item in items:
-        if isinstance(item, str | Path):
+        if isinstance(item, str | Path | TableFrame):
             item = read_measurements(
                 item,
                 mechanism,
@@ -212,7 +214,15 @@ def _measurement_set(
                 folder=options.data,
                 temperature_noise=options.temperature_noise,
             )
-        sets.append(MeasurementSet(series=(item,)) if isinstance(item, Series) else item)
+        if isinstance(item, Series):
+            item = MeasurementSet(series=(item,))
+        if not isinstance(item, MeasurementSet):
+            what = f"{item!r:.40} is of type {type(item).__name__}"
+            remedy = (
+                "give a path, a pandas.DataFrame, a MeasurementSet or a Series of tl.calibration"
+            )
+            raise InputError.of("measurements", what, remedy)
+        sets.append(item)
     measurement_set = joined(sets)
     series = measurement_set.series
     if options.align:

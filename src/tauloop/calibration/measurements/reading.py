@@ -55,7 +55,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import InputError, LogError, Problems
 from tauloop.logs.checks.findings import Findings
 from tauloop.logs.checks.scales import find_scale
-from tauloop.logs.files.opening import open_table
+from tauloop.logs.files.opening import TableFrame, is_frame, open_table
 from tauloop.logs.tables import CsvTable, LogTable
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.documents import contents, is_whole, open_document
@@ -73,7 +73,7 @@ MAX_LABELED_ROWS = 1000
 
 
 def read_measurements(
-    path: str | Path,
+    path: str | Path | TableFrame,
     mechanism: Mechanism,
     *,
     kind: str = "position",
@@ -88,7 +88,7 @@ def read_measurements(
             and ``measured.COLUMN`` and units in the header (``encoder.motor1 [mm]``, ``measured.x
             [mm]``), and of loads and temperatures (see `measurements.conditions`); or a Klipper
             configuration with ``[delta_calibrate]``, or a probing log (see
-            `measurements.firmware_logs`).
+            `measurements.firmware_logs`). Also a `pandas.DataFrame` with the columns of a CSV file.
         mechanism: the machine with the actuators of the encoders.
         kind: kind of measurement in a table, an instrument that needs no attributes (such
             as position, pose, between, contact or inclinometer).
@@ -104,17 +104,20 @@ def read_measurements(
         InputError, LogError: all problems, with files and lines.
         DescriptionError: the file is not plain YAML.
     """
-    path = Path(path)
-    if path.suffix.lower() in (".yaml", ".yml"):
-        return _file(
-            open_document(path, MEASUREMENTS),
-            Path(folder) if folder is not None else path.parent,
-            mechanism,
-        )
+    suffix, file = "", type(path).__name__
+    if not is_frame(path):
+        path = Path(path)
+        suffix, file = path.suffix.lower(), str(path)
+        if suffix in (".yaml", ".yml"):
+            return _file(
+                open_document(path, MEASUREMENTS),
+                Path(folder) if folder is not None else path.parent,
+                mechanism,
+            )
     if noise is None:
         remedy = "give the standard deviation of the readings, such as '0.02 mm'"
-        raise InputError.of("noise", "is not given", remedy, file=str(path))
-    if path.suffix.lower() in (CONFIGURATION_SUFFIX, *LOG_SUFFIXES):
+        raise InputError.of("noise", "is not given", remedy, file=file)
+    if not is_frame(path) and suffix in (CONFIGURATION_SUFFIX, *LOG_SUFFIXES):
         (deviation,) = _standard_deviations(noise, ("m",))
         return read_firmware(path, mechanism, deviation)
     table_kinds = [
@@ -123,7 +126,7 @@ def read_measurements(
     if kind not in table_kinds:
         remedy = f"use one of {', '.join(table_kinds)}; describe others in a YAML file"
         what = f"measurements of kind {kind!r} cannot be read from a bare table"
-        raise InputError.of(str(path), what, remedy)
+        raise InputError.of(file, what, remedy)
     instrument = INSTRUMENTS[kind](name=INSTRUMENTS[kind].usual_name)
     deviations = _standard_deviations(noise, [unit for _, unit in instrument.errors])
     table = open_table(path)

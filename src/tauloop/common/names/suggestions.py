@@ -216,6 +216,7 @@ PEER_NAMES: Mapping[str, tuple[str, ...]] = {
     "passed": ("status",),
     "is_ok": ("status",),
     "pose": ("platform",),
+    "start": ("pose", "position"),
     "position": (
         "pose",
         "start",

@@ -19,7 +19,26 @@ from tauloop.logs.tables import (
 )
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pandas as pd
+
+    #: A table in memory.
+    TableFrame: TypeAlias = pd.DataFrame
+else:
+
+    class _FrameType(type):
+        """A type that recognizes a `pandas.DataFrame`, because importing pandas is slow."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            """Return whether a value is a `pandas.DataFrame`."""
+            return is_frame(value)
+
+    class TableFrame(metaclass=_FrameType):
+        """A `pandas.DataFrame` at run time, with which arguments of functions are checked."""
+
+        in_words = "a pandas.DataFrame"
+
 
 #: Extensions of log files, for messages; ROS bags may also be folders.
 ENDINGS = ".csv, .csv.gz, .parquet, .mat, .h5, .hdf5, .mcap, .db3 or .bag"
