@@ -31,6 +31,14 @@ def test_the_number_of_repeated_values_is_found(length: int, first: int) -> None
     assert held_length(repeated(stepped(rests, FINE), length, first)) == length
 
 
+@pytest.mark.parametrize("ratio", [1.25, 2.5, 1.0 / 0.7, 3.7])
+def test_the_ratio_of_two_rates_need_not_be_an_integer(ratio: float) -> None:
+    """A bus of 400 Hz in a log of 1 kHz has the ratio 2.5."""
+    last = np.floor(np.arange(6000) / ratio + 0.3) * ratio - 0.3 * ratio  # in samples
+    moves = 0.7 * np.sin(3.0 * last / 500.0) + 0.2 * np.sin(11.0 * last / 500.0)
+    assert held_length(stepped(moves, FINE)) == pytest.approx(ratio, rel=2e-3)
+
+
 @pytest.mark.parametrize(
     "values",
     [
