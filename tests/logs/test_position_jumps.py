@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tauloop.logs.checks.bad_samples import without_bad_samples
-from tauloop.logs.checks.position_jumps import jump_steps
+from tauloop.logs.checks.position_jumps import jump_steps, position_jumps
 from tauloop.logs.log import Channel, Signals, by_channel
 
 TIME = np.arange(4000) / 500.0
@@ -50,16 +52,36 @@ def test_lost_counts_are_named_with_their_time() -> None:
     np.testing.assert_array_equal(by_channel(mended, "position")["motor"], lost)
 
 
+@pytest.mark.parametrize("step", [0.01, -0.02, 0.1])
+def test_a_step_that_is_smaller_than_those_of_the_motion_is_named(step: float) -> None:
+    """An encoder that slips in mid-log: the fastest motion has steps of 0.016 rad."""
+    (problem,) = without_bad_samples(log_of(rounded(ANGLE) + np.where(TIME >= 5.0, step, 0.0)))[1]
+    assert problem.where == "position.motor"
+    assert "at 5 s" in problem.what
+    missing = np.flatnonzero(np.abs(TIME - 3.0) > 2e-3)
+    log = log_of(rounded(ANGLE))
+    channels = [replace(channel, values=channel.values[missing]) for channel in log.channels]
+    assert position_jumps(Signals(time=TIME[missing], channels=tuple(channels))) == ()
+
+
 @pytest.mark.parametrize(
     "position",
     [
         rounded(ANGLE),
+        np.cumsum(np.where(np.floor(4.0 * TIME) % 3 == 1, 0.01, 0.0)),
         np.round(ANGLE / 0.01) * 0.01,
         np.cumsum(np.where(np.sin(3.0 * TIME) > 0.95, 0.02, 0.0)),
         40.0 * TIME,
         np.zeros(len(TIME)),
     ],
-    ids=["sound", "coarse encoder", "short moves", "constant speed", "at rest"],
+    ids=[
+        "sound",
+        "steps of velocity",
+        "coarse encoder",
+        "short moves",
+        "constant speed",
+        "at rest",
+    ],
 )
 def test_motions_do_not_jump(position: np.ndarray) -> None:
     assert not jump_steps(position).any()

@@ -21,6 +21,11 @@ WRAP_FACTOR = 3.0
 MAX_WRAP_ERROR = 1.5
 #: Number of neighboring steps on each side of a step.
 NEIGHBORS = 2
+#: A step that differs from its neighbors by more than this multiple of their differences, and of
+#: usual differences by `JUMP_FACTOR`, is a jump too, even if the motion has larger steps elsewhere.
+SMALL_JUMP_FACTOR = 5.0
+#: Time steps above this multiple of the median are gaps, over which positions move farther.
+MAX_TIME_STEP = 1.5
 #: Maximum number of times that a message lists.
 MAX_LISTED_JUMPS = 10
 #: A revolution, rad.
@@ -61,13 +66,13 @@ def position_jumps(log: Signals) -> tuple[Problem, ...]:
     for channel in log.channels:
         if channel.quantity != "position":
             continue
-        jumps = jump_steps(channel.values)
+        jumps = jump_steps(channel.values) | _small_jumps(log.time, channel.values)
         if jumps.any():
             first = int(np.flatnonzero(jumps)[0])
             before, after = channel.values[first], channel.values[first + 1]
             what = (
-                f"jumps from {before:.6g} to {after:.6g} {channel.unit} between two samples, much "
-                f"faster than elsewhere, at {_listed(log.time[1:][jumps])}: the encoder lost counts, "
+                f"jumps from {before:.6g} to {after:.6g} {channel.unit} between two samples, unlike "
+                f"the steps before and after, at {_listed(log.time[1:][jumps])}: the encoder lost counts, "
                 "or recordings were joined"
             )
             remedy = "cut the log there, and give the parts as several logs"
@@ -84,6 +89,32 @@ def jump_steps(values: np.ndarray) -> np.ndarray:
     encoder_count = float(sizes[sizes > 0.0].min())
     is_large = sizes > max(JUMP_FACTOR * typical_step, MIN_JUMP_COUNTS * encoder_count)
     return np.asarray(is_large & (sizes > JUMP_FACTOR * neighbors))
+
+
+def _small_jumps(time: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return whether each step (N - 1,) is a jump in a motion that is smooth before and after it.
+
+    The velocity is the same before and after a jump. It differs at a stop, and at the start of a
+    motion.
+    """
+    steps = np.diff(values)
+    jumps = np.zeros(len(steps), dtype=bool)
+    if len(steps) < 2 * NEIGHBORS + 1:
+        return jumps
+    first, second, step, fourth, fifth = (steps[k : len(steps) - 4 + k] for k in range(5))
+    deviation = np.abs(step - (4.0 * (second + fourth) - first - fifth) / 6.0)
+    changes = np.max(
+        [np.abs(second - first), np.abs(fourth - second), np.abs(fifth - fourth)], axis=0
+    )
+    sizes = np.abs(steps)
+    encoder_count = float(sizes[sizes > 0.0].min(initial=np.inf))
+    usual = float(np.quantile(deviation, 0.99))
+    is_large = deviation > max(JUMP_FACTOR * usual, MIN_JUMP_COUNTS * encoder_count)
+    time_steps = np.diff(time)
+    gaps = time_steps > MAX_TIME_STEP * np.median(time_steps)
+    near_gap = np.convolve(gaps, np.ones(2 * NEIGHBORS + 1), "same")[NEIGHBORS:-NEIGHBORS] > 0.5
+    jumps[NEIGHBORS:-NEIGHBORS] = is_large & (deviation > SMALL_JUMP_FACTOR * changes) & ~near_gap
+    return jumps
 
 
 def _wraps(channel: Channel) -> np.ndarray:
