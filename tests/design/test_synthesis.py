@@ -377,6 +377,15 @@ def test_optima_are_those_of_brute_force(name: str) -> None:
     assert x[0] + x[1] == pytest.approx(best, rel=BRUTE_FORCE)
 
 
+def test_designs_without_their_search_are_not_overwritten(tmp_path: Path) -> None:
+    design = tmp_path / "design_1.yaml"
+    design.write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match=r"contains design_1\.yaml"):
+        tl.synthesize(QUICK_TASK, tmp_path)
+    assert design.read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["design_1.yaml"]
+
+
 @pytest.mark.usefixtures("search_alone")
 def test_a_search_resumes_without_loss(tmp_path: Path) -> None:
     whole = tl.synthesize(QUICK_TASK, tmp_path / "whole")

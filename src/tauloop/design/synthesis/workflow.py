@@ -43,6 +43,8 @@ from tauloop.design.synthesis.words import (
     requirement_states,
 )
 
+#: Start of the names of written machines.
+_DESIGN = "design_"
 #: File that states to which task the checkpoints of a folder belong.
 TASK_FILE = "task.json"
 #: Number of candidates from which local searches for the smallest violation start.
@@ -296,7 +298,8 @@ def _checkpoints(
     """Create and return the folder of the checkpoints of a task; None without a folder.
 
     Raises:
-        InputError: the folder belongs to another task, or it exists and `resume` is not set.
+        InputError: the folder belongs to another task, it exists and `resume` is not set, or it
+            contains designs without their search.
     """
     if task_folder is None:
         return None
@@ -314,6 +317,9 @@ def _checkpoints(
             raise InputError.of(
                 "out", f"{task_folder} already contains a search of this task", remedy
             )
+    elif designs := sorted(task_folder.glob(f"{_DESIGN}*")):
+        what = f"{task_folder} contains {designs[0].name}, but not the search that wrote it"
+        raise InputError.of("out", what, "choose another folder, or move these files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -343,7 +349,7 @@ def _structure(
         chosen = _chosen(evaluator, expensive, history, least_violating, shared)
     designs = []
     for number, x in enumerate(chosen, 1):
-        designs.append(_design(evaluator, expensive, x, f"design_{number}", task_folder))
+        designs.append(_design(evaluator, expensive, x, f"{_DESIGN}{number}", task_folder))
         stages.part(number, len(chosen))
     exclusion = None
     if not chosen and least_violating is not None:
