@@ -165,3 +165,37 @@ def test_a_urdf_says_that_its_start_was_moved(tmp_path):
         in machine.description
     )
     assert Model(machine).assembly.q == pytest.approx([0.6])
+
+
+FREE = """<mujoco><compiler %s/><worldbody><body name="a"><freejoint %s/><geom size="0.1" pos="0.3 0 0"/>
+%s</body></worldbody><keyframe><key name="up" qpos="0 0 2 1 0 0 0"/></keyframe></mujoco>"""
+CHILD = '<body name="b"><geom size="0.1"/></body>'
+
+
+@pytest.mark.parametrize(
+    ("compiler", "joint", "child"),
+    [
+        ("", "", ""),
+        ('alignfree="true"', "", ""),
+        ('alignfree="true"', 'align="false"', ""),
+        ("", 'align="true"', ""),
+        ("", 'align="true"', CHILD),
+    ],
+)
+def test_a_keyframe_of_a_body_that_mujoco_aligns_is_refused(
+    tmp_path: Path, compiler: str, joint: str, child: str
+) -> None:
+    """MuJoCo's own position of the body's geom in the keyframe, where the file is read."""
+    mujoco = extra("mujoco")
+    text = FREE % (compiler, joint, child)
+    data = mujoco.MjData(engine := mujoco.MjModel.from_xml_string(text))
+    mujoco.mj_resetDataKeyframe(engine, data, 0)
+    mujoco.mj_kinematics(engine, data)
+    is_aligned = data.geom_xpos[0][0] != pytest.approx(0.3)
+    (tmp_path / "m.xml").write_text(text, encoding="utf-8")
+    if is_aligned:
+        with pytest.raises(DescriptionError, match="aligns this body with its inertia"):
+            load(tmp_path / "m.xml", keyframe="up")
+    else:
+        assert load(tmp_path / "m.xml", keyframe="up").joints[0].reference[2] == 2.0
+    load(tmp_path / "m.xml")

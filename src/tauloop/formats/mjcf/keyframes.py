@@ -48,6 +48,7 @@ def started_at(
     reader.use(key, "qpos")
     if "qpos" not in key.attributes:
         return tuple(joints)  # MuJoCo's default: the pose of the file itself
+    _refuse_aligned_bodies(reader, root)
     values = reader.numbers(key, name, "qpos")
     counts = [len(JOINT_KINDS[kind].coordinates) for kind in kinds.values()]
     if len(values) != sum(counts):
@@ -77,3 +78,22 @@ def started_at(
 
 def _keys(root: XmlNode) -> list[XmlNode]:
     return [key for section in root.all("keyframe") for key in section.all("key")]
+
+
+def _refuse_aligned_bodies(reader: MjcfReader, root: XmlNode) -> None:
+    """Add a problem for each free body that MuJoCo aligns with its inertia.
+
+    Its coordinates in a keyframe are then the pose of its principal axes, not of the body's frame.
+    """
+    compilers = root.all("compiler")
+    is_default = any(node.attributes.get("alignfree") == "true" for node in compilers)
+    for body in root.walk():
+        joint = body.first("freejoint") or body.first("joint")
+        if body.tag != "body" or joint is None or body.first("body") is not None:
+            continue
+        align = joint.attributes.get("align", "auto")
+        is_free = joint.tag == "freejoint" or joint.attributes.get("type") == "free"
+        if is_free and (align == "true" or (align == "auto" and is_default)):
+            what = "MuJoCo aligns this body with its inertia, so the keyframe has other axes"
+            remedy = 'write align="false" and the pose of the body itself, or omit the keyframe'
+            reader.problem(joint, body.attributes.get("name", "body"), what, remedy)
