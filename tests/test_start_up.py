@@ -27,7 +27,7 @@ import tauloop
 from tauloop.cli.app import QuickCommand
 from tauloop.cli.commands import COMMANDS
 from tauloop.common.names import lazy
-from tauloop.common.names.lazy import late_functions, lazy_names
+from tauloop.common.names.lazy import lazy_functions, lazy_names
 from tauloop.compiler.c.calling.embedded import find_embedded_compiler
 from tauloop.equations.formulations import NEWTON_EULER
 from tauloop.equations.ports import PLATFORM, Entry
@@ -200,7 +200,7 @@ assert gc.get_freeze_count() == frozen  # what the caller froze stays frozen
 def late_calls(text: str) -> list[tuple[str, str]]:
     """Module and name of every late function of a file."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    late = [call for call in calls if ast.unparse(call.func) == "late_functions"]
+    late = [call for call in calls if ast.unparse(call.func) == "lazy_functions"]
     words = [[ast.literal_eval(argument) for argument in call.args] for call in late]
     return [(module, name) for module, *names in words for name in names]
 
@@ -208,7 +208,7 @@ def late_calls(text: str) -> list[tuple[str, str]]:
 def test_late_functions_are_those_of_the_type_checker():
     folder = Path(tauloop.__file__).parent
     texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.py")}
-    late = {path: late_calls(text) for path, text in texts.items() if "late_functions(" in text}
+    late = {path: late_calls(text) for path, text in texts.items() if "lazy_functions(" in text}
     count = 0
     for path, calls in late.items():
         for module, name in calls:
@@ -220,13 +220,13 @@ def test_late_functions_are_those_of_the_type_checker():
 
 
 def test_a_late_function_is_the_function_of_its_module():
-    parts, json_dump = *late_functions("posixpath", "split"), late_functions("json", "dumps")[0]
+    parts, json_dump = *lazy_functions("posixpath", "split"), lazy_functions("json", "dumps")[0]
     assert parts("a/b") == ("a", "b")
     assert pickle.loads(pickle.dumps(json_dump))([1], indent=None) == "[1]"
 
 
 def test_a_late_function_is_imported_once(monkeypatch):
-    (split,) = late_functions("posixpath", "split")
+    (split,) = lazy_functions("posixpath", "split")
     split("a/b")
     monkeypatch.setattr(lazy, "without_collection", pytest.fail)
     assert split("c/d") == ("c", "d")

@@ -70,7 +70,7 @@ MEANINGS = {
     "--hold": ("Channels or axes that are held", "NAME=VALUE"),
     "--hold-out": ("Fraction at the end of each log", "float"),
     "--intervals": ("Number of intervals of the", "int"),
-    "--known": ("Parameters that are known, such as", "NAME=VALUE"),
+    "--known": ("Known parameters", "NAME=VALUE"),
     "--max-acceleration": ("Largest acceleration", "LIMIT"),
     "--max-condition": ("Largest condition number of the", "float"),
     "--max-velocity": ("Largest velocity of", "LIMIT"),

@@ -217,9 +217,7 @@ def test_the_spidermills_reduction() -> None:
     assert_cells(table, table.row("parameters"), [float(size) for size in sizes])
     counts = [whole_operations(machine) for machine in (full, reduction.mechanism)]
     assert_cells(table, table.row("operations of inverse dynamics"), counts)
-    (bound,) = numbers(
-        table.row("largest difference of a spindle force, fraction of the largest")[2]
-    )
+    (bound,) = numbers(table.row("maximum spindle force error, relative to the largest force")[2])
     assert max(error.maximum for error in reduction.comparison.errors) < float(bound)
     shift = reduction.comparison.center_shift
     (printed,) = numbers(table.row("shift of the center of mass")[2])
@@ -262,7 +260,7 @@ def test_the_limit_cycle_of_one_motor() -> None:
 def test_the_measured_printer(shared: Path) -> None:
     if not (data := shared / "data" / "delta_printer").is_dir():
         pytest.skip("needs data/delta_printer of the shared folder, which is not here")
-    table = page_table("measured/calibration.md", "| set | estimated |")
+    table = page_table("measured/calibration.md", "| set | parameters |")
     for file in ("six.yaml", "eleven.yaml"):
         words = ("--data", data, "--leave-one-out")
         result = run_json(

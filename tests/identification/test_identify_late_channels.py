@@ -50,5 +50,6 @@ def test_a_late_force_and_an_early_position_that_fit_equally_well_are_both_state
     delay = float(finding.what.split("lags the motion by ")[1].split(" +-")[0])
     assert delay == pytest.approx(1e3 * LATE, abs=0.3)
     assert (
-        "equally well explained: position.ma leads the other channels by 8 samples" in finding.what
+        "equally good explanation: position.ma leads the other channels by 8 samples"
+        in finding.what
     )

@@ -307,8 +307,8 @@ def test_presliding_fitted_to_a_late_force_is_a_finding(model: Model) -> None:
         5.0, abs=0.2
     )
     text = problems["shoulder.presliding"]
-    assert number("reverses over # rad, less than", text) == pytest.approx(3e-4)
-    assert "rad that motor_1 moves from one sample to the next" in text
+    assert number("length of # rad is shorter than", text) == pytest.approx(3e-4)
+    assert "rad that motor_1 moves between samples" in text
     # friction that pushes
     problems = findings(
         model,

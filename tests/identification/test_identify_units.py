@@ -175,7 +175,7 @@ platform: {body: other, independent: [rail, across]}
     )
     (sentence,) = sentences(Model(loads(text)), log)
     assert "cart.m" in sentence
-    assert "impossible: all masses of the file are 1 kg" in sentence
+    assert "impossible: the total mass in the file is 1 kg" in sentence
 
 
 @pytest.mark.parametrize("factor", [1e3, 1e6], ids=["ms", "us"])

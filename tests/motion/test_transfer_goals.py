@@ -190,10 +190,11 @@ def test_goals_that_a_file_does_not_say_enough_for_are_refused() -> None:
     ):
         planned("wear", 0.4, endless, tool_acceleration=10.0)
     with pytest.raises(
-        tl.InputError, match=r"copper_loss: the energy needs the heat of the motors, .* motor"
+        tl.InputError,
+        match=r"copper_loss: the energy needs the winding losses of the motors, .* motor",
     ):
         planned("energy", 0.4, tl.loads(TABLE.replace(", copper_loss: 0.3 W/N^2", "")))
-    with pytest.raises(tl.DescriptionError, match=r"copper_loss.*a heat per squared force"):
+    with pytest.raises(tl.DescriptionError, match=r"copper_loss.*a winding loss per squared force"):
         tl.loads(TABLE.replace("0.3 W/N^2", "0.3 N"))
 
 

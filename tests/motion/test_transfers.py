@@ -325,7 +325,7 @@ def test_places_hold_no_rounding() -> None:
 def test_what_cannot_be_planned_is_refused() -> None:
     with pytest.raises(tl.InputError, match="no end of the motion"):
         tl.TransferOptions(start={"x": 0.1})
-    with pytest.raises(tl.InputError, match="needs the heat of the motors"):
+    with pytest.raises(tl.InputError, match="needs the winding losses of the motors"):
         tl.plan_transfer(DELTA, tl.TransferOptions(end={"x": 0.1}, optimize="energy"))
     with pytest.raises(tl.InputError, match="minimal wear needs a bound"):
         tl.TransferOptions(end={"x": 0.1}, optimize="wear")

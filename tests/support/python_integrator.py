@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.records import dataclass
-from tauloop.compiler.c.printing.precision import RETURNED
+from tauloop.compiler.c.printing.precision import PROJECTION_TOLERANCE
 from tauloop.compiler.derivatives.tangents import moved
 from tauloop.compiler.state import CONVERGED, solve_diagnostics
 from tauloop.equations.values import BatchFunction
@@ -565,6 +565,6 @@ class RoutineProblem(InterpretedProblem):
             arrays = self.seen(run, y)
             run_routine(self.system.back, arrays, self.worst)
             y = arrays["y"]
-            if arrays["rate"][0] < RETURNED:
+            if arrays["rate"][0] < PROJECTION_TOLERANCE:
                 return y, 1
         return y, -1 if self.system.back.calls else 0

@@ -52,8 +52,8 @@ class CalibrationOptions(Options):
         noise: standard deviation of measurements in a bare table, such as '0.02 mm', or for poses
             '0.02 mm,0.1 mrad'; a number is in SI units.
         temperature_noise: standard deviation of temperatures in a bare table, such as '0.1 K'.
-        encoder_noise: standard deviation of the encoders, such as '0.01 mm', instead of that of
-            the measurement set; it determines the weights of encoders of redundant drives.
+        encoder_noise: standard deviation of the encoders, such as '0.01 mm', in place of that
+            in the measurement file; it determines the weights of encoders of redundant drives.
         data: folder of the data files that YAML files refer to; by default that of the YAML file.
         parameters: parameters to estimate, by name or pattern, separated by commas; NAME=PATTERN
             ties all matches. By default those that the measurement set proposes.
@@ -69,7 +69,7 @@ class CalibrationOptions(Options):
             aligned together.
         compare_with: another set of unknowns, in the form of the parameters, to compare with on
             held-out poses.
-        random_splits: random draws of 5 folds for that comparison.
+        random_splits: number of random 5-fold splits for that comparison.
         replicates: number of bootstrap replicates; 0 for no bootstrap.
         leave_one_out: predict every pose by a fit to all other poses.
         seed: seed of random draws.

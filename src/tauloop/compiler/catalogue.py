@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tauloop.common.errors import InputError
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.compiler.expressions import MotionState, ProgramSpec
 from tauloop.compiler.functions.motion import (
     diagnosis_program,
@@ -59,27 +59,27 @@ else:
         forward_dynamics_derivatives_program,
         inverse_dynamics_derivatives_program,
         kinematics_derivatives_program,
-    ) = late_functions(
+    ) = lazy_functions(
         "tauloop.compiler.derivatives.derivatives",
         "forward_dynamics_derivatives_program",
         "inverse_dynamics_derivatives_program",
         "kinematics_derivatives_program",
     )
-    forward_dynamics_products_program, inverse_dynamics_products_program = late_functions(
+    forward_dynamics_products_program, inverse_dynamics_products_program = lazy_functions(
         "tauloop.compiler.derivatives.products",
         "forward_dynamics_products_program",
         "inverse_dynamics_products_program",
     )
-    (hybrid_inverse_dynamics_program,) = late_functions(
+    (hybrid_inverse_dynamics_program,) = lazy_functions(
         "tauloop.compiler.functions.hybrid", "hybrid_inverse_dynamics_program"
     )
-    (measured_motion_program,) = late_functions(
+    (measured_motion_program,) = lazy_functions(
         "tauloop.compiler.functions.measured", "measured_motion_program"
     )
-    (momentum_observer_program,) = late_functions(
+    (momentum_observer_program,) = lazy_functions(
         "tauloop.compiler.functions.observer", "momentum_observer_program"
     )
-    energies_program, tensions_program, terms_program, tool_program = late_functions(
+    energies_program, tensions_program, terms_program, tool_program = lazy_functions(
         "tauloop.compiler.functions.terms",
         "energies_program",
         "tensions_program",

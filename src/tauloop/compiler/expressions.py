@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.records import dataclass
 from tauloop.compiler.builder import ProgramBuilder
 from tauloop.compiler.functions.tool import PAYLOAD, WRENCH, tool_load
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tauloop.equations.assembly.freedoms.motor_candidates import unstated_motors
     from tauloop.equations.formulations.hamilton import CanonicalTerms, canonical_terms
 else:
-    (unstated_motors,) = late_functions(
+    (unstated_motors,) = lazy_functions(
         "tauloop.equations.assembly.freedoms.motor_candidates", "unstated_motors"
     )
-    (canonical_terms,) = late_functions(
+    (canonical_terms,) = lazy_functions(
         "tauloop.equations.formulations.hamilton", "canonical_terms"
     )
 

@@ -18,8 +18,8 @@ from tauloop.design.intervals.balls import (
     BallForm,
     BallMatrix,
     is_definite,
-    lower_square,
     near_inverse_product,
+    square_lower_bound,
 )
 from tauloop.design.krawczyk import BOUND_FACTOR, LARGEST_BOUND_FACTOR, MIN_HALF_WIDTH
 from tauloop.design.load_checks import failed_load
@@ -361,7 +361,7 @@ def _failed(
             return name
     if problem.n_free:
         units = BallMatrix.by_columns(values[: n * problem.n_free], n, problem.n_free, k)
-        if not is_definite(lower_square(units), arb(claims.parallel) ** 2):
+        if not is_definite(square_lower_bound(units), arb(claims.parallel) ** 2):
             return "parallel singularity"
     failure = _failed_velocities(problem, claims, loads, cell)
     if failure is not None or problem.ends is None:
@@ -484,7 +484,7 @@ def _is_constrained(K: BallMatrix, limit: float) -> bool:
         return False
     deviation = sum((x.radius**2 for row in K.rows for x in row), arb(0)).sqrt()
     largest_squared = (arb(norm) + deviation) ** 2
-    return is_definite(lower_square(transposed), arb(limit) ** 2 * largest_squared)
+    return is_definite(square_lower_bound(transposed), arb(limit) ** 2 * largest_squared)
 
 
 def _too_close(problem: PoseProblem, claims: ProofClaims, cell: _Cell) -> str | None:

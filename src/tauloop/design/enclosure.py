@@ -358,7 +358,7 @@ def _accuracy_claims(
     return error_claims(problem, limits, enlarged_maps, margin, has_unique_solution)
 
 
-def _lower_square(W: Matrix) -> Matrix:
+def _square_lower_bound(W: Matrix) -> Matrix:
     """Return a lower bound of W^T W that is linear in W, and therefore exact to first order.
 
     With the center V of W, (W - V)^T (W - V) is positive semidefinite. Hence
@@ -375,7 +375,7 @@ def _lower_square(W: Matrix) -> Matrix:
 
 def _singular_value_claim(name: str, W: Matrix, limit: float) -> Claim:
     """Return the claim that the smallest singular value of W exceeds a limit."""
-    claim, smallest = _eigenvalue_claim(name, _lower_square(W), limit * limit)
+    claim, smallest = _eigenvalue_claim(name, _square_lower_bound(W), limit * limit)
     measure = np.sqrt(np.maximum(smallest, 0.0))
     return replace(
         claim,
@@ -443,7 +443,7 @@ def _constraint_claim(K: Matrix, limit: float) -> Claim:
 
     It is the ratio of the smallest to the largest singular value.
     """
-    gram = _lower_square(K.T)
+    gram = _square_lower_bound(K.T)
     valid = np.isfinite(gram.rows).all(axis=(0, 2, 3))
     center = np.where(valid[:, None, None], K.center, 0.0)
     deviation = np.sqrt((K.radius**2).sum(axis=(1, 2)))

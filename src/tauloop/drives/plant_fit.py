@@ -104,7 +104,7 @@ def load_steps(path: str | Path, tolerance: float = 0.01) -> tuple[Observation, 
             value.
 
     Raises:
-        InputError: the file is invalid; all problems with their lines.
+        InputError: the file is invalid; all problems are listed with line numbers.
     """
     root = open_document(path, STEPS)
     content = contents(root, ValueReader(None)) or {}
@@ -192,8 +192,8 @@ class DriveLineFitOptions(Options):
             if name in self.values:
                 problems.add(
                     "values",
-                    f"{name} is fitted, because it has bounds",
-                    "remove its bounds, or its value",
+                    f"{name} has both bounds and a fixed value",
+                    "remove the bounds to fix it, or the value to fit it",
                 )
 
 
@@ -373,7 +373,7 @@ def _unknown_parameters(
     for where, names in named:
         for name in names:
             if name not in known:
-                remedy = suggestion(name, known) or f"{', '.join(known)}"
+                remedy = suggestion(name, known) or f"choose one of {', '.join(known)}"
                 problems.add(where, f"no parameter {name!r}", remedy)
     return problems
 

@@ -195,7 +195,7 @@ def load_motors(path: str | Path) -> MotorCatalogue:
         path: the file.
 
     Raises:
-        DescriptionError: the file has errors; all are listed with their lines.
+        DescriptionError: the file has errors; all are listed with line numbers.
 
     Examples:
         >>> import tauloop as tl

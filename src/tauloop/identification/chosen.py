@@ -80,7 +80,7 @@ def chosen_errors(options: IdentificationOptions, logs: Sequence[MeasuredLog]) -
         return IndependentErrors()
     if options.errors in ("blocks", "logs"):
         return ClusteredErrors(by=options.errors.removesuffix("s"))
-    cutoffs = [common_cutoff(log.log, log.how) or HIGHEST_CUTOFF for log in logs]
+    cutoffs = [common_cutoff(log.log, log.effective_preparation) or HIGHEST_CUTOFF for log in logs]
     different_filters = {
         (log.factor, min(cutoff, 0.5 / log.factor))
         for log, cutoff in zip(logs, cutoffs, strict=True)

@@ -113,8 +113,8 @@ class PreparationOptions(Options):
         scan_cutoffs: cutoffs to try, Hz, such as 20,50,100. The result shows the validation error
             of each cutoff, the spread of the parameters over the cutoffs, and the chosen cutoff,
             first for all channels together and then for each channel.
-        scan_orders: orders to try with these cutoffs.
-        scan_standstills: standstill fractions to try with these cutoffs, such as 1e-6,1e-3.
+        scan_orders: orders to try with each scanned cutoff.
+        scan_standstills: standstill fractions to try with each scanned cutoff, such as 1e-6,1e-3.
         period: period of the motion, such as 10s. Logs are averaged over the periods, forces are
             weighted by their noise, and Fourier series replace the filter; max_frequency must be
             given too.
@@ -182,8 +182,8 @@ class TermOptions(Options):
     """Known parameters, and force terms in addition to those of the machine file.
 
     Attributes:
-        known: parameters that are known, such as 'tip_mass=0.3 kg' or, for the rest length of a
-            spring, 'slide.rest=0.1 m'; in SI units if no unit is given.
+        known: known parameters ('tip_mass=0.3 kg') or rest lengths of springs ('slide.rest=0.1 m');
+            in SI units if no unit is given.
         payload_body: LOG=BODY: in this log the body carries an unknown payload (payload.m,
             payload.mcx ...).
         asymmetric: joint, rod or motor whose friction is different in the two directions.

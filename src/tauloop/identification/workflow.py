@@ -447,7 +447,7 @@ class _FrictionTrials:
         options = replace(self._options, terms=terms)
         data = self._data(logs, options, searches_faults=False, common_filter=False)
         training, held_out = _split(data.parts, options)
-        cutoffs = [decimated_cutoff(log.source, log.how) for log in logs.logs]
+        cutoffs = [decimated_cutoff(log.source, log.effective_preparation) for log in logs.logs]
         filtered = [part.low_passed(cutoff) for part, cutoff in zip(training, cutoffs, strict=True)]
         if self._band is not None:
             rate = 1.0 / (sample_period(logs.logs[0].log) * logs.logs[0].factor)
@@ -608,7 +608,7 @@ def _collected_logs(
         if searches_faults:
             collected.add_faults(model, log, signals, len(logs), options, ties)
         with naming_log(log, len(logs)):
-            how = replace(log.how, decimation=log.factor)
+            how = replace(log.effective_preparation, decimation=log.factor)
             part = regression_data(
                 model,
                 log.source,

@@ -4,7 +4,7 @@
    which it may keep others in `z` for the next one, NI inputs, NQ coordinates, TL_EVENTS events, whose guards stand
    behind those of the system, TL_KNOWN numbers that are known beside rates, TL_ALONG directions of derivatives, which
    count among states and what is found, TL_RETURNS tries of the way back (none without one), which has arrived where it
-   leaves less than TL_RETURNED. Behind it stand the loop around the steps and the system's routines. */
+   leaves less than TL_PROJECTION_TOLERANCE. Behind it stand the loop around the steps and the system's routines. */
 
 /* A function of Python's: (time, what it sees, what it fills in). */
 typedef void (*tl_own)(double time, const double *seen, double *made);
@@ -56,7 +56,7 @@ static int routine_back(tl_run *run, double time, double *y)
     for (int k = 0; k < TL_RETURNS; ++k) {
         double left = 0.0;
         system_back(run, time, y, &left, 0);
-        if (left < TL_RETURNED) return 1;
+        if (left < TL_PROJECTION_TOLERANCE) return 1;
     }
     return -1;
 }

@@ -108,7 +108,7 @@ class HybridSystem:
         body = [
             *(f"#define {name} {value}" for name, value in macros.items()),
             f"#define TL_CONVERGED {number(precision.converged)}",
-            f"#define TL_RETURNED {number(precision.returned)}",
+            f"#define TL_PROJECTION_TOLERANCE {number(precision.projection_tolerance)}",
             integrator_source(method),
             c_file("tauloop.integrate", "system.c"),
             loop,

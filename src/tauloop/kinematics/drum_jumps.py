@@ -1,6 +1,6 @@
-"""Cables (lines) that pass the negative x axis of their drum, where their length jumps.
+"""Cables that pass the negative x axis of their drum, where their computed length jumps.
 
-The jump is the length of one revolution on the drum.
+The computed length has a branch cut there: it jumps by the length of one revolution on the drum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _REMEDY = (
 
 
 def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
-    """Return problems for cables on drums whose lengths jump between the reference pose and poses.
+    """Return a problem for each cable on a drum whose computed length jumps.
+
+    Each pose is compared with the reference pose.
 
     The end of a cable is assumed to move from its angle at the reference pose by the shorter
     rotation.
@@ -44,7 +46,7 @@ def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
             what = (
                 f"its end passes the negative x axis of its drum between the reference pose, at "
                 f"{start:.4g} deg, and {len(passed)} of {len(others)} poses, for example at "
-                f"{passed[0]:.4g} deg: its length jumps by {jump:.4g} m"
+                f"{passed[0]:.4g} deg: its computed length jumps by {jump:.4g} m"
             )
             problems.append(
                 Problem(
@@ -55,14 +57,14 @@ def drum_jumps(assembly: Assembly, q: np.ndarray) -> tuple[Problem, ...]:
 
 
 def drum_diagnostics(assembly: Assembly, q: np.ndarray) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic of the number of cables whose length jumps; empty if there are none."""
+    """Return a diagnostic of the number of cables whose computed length jumps; empty if none."""
     problems = drum_jumps(assembly, q)
     if not problems:
         return ()
     advice = "; ".join(f"{item.where}: {item.what}" for item in problems)
     return (
         diagnostic(
-            "lines whose winding angle jumps at the negative x axis of their drum",
+            "cables whose computed length jumps at the negative x axis of their drum",
             len(problems),
             at_most=0.0,
             advice=f"{advice}. To avoid it, {_REMEDY}",

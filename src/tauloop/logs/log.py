@@ -1,12 +1,12 @@
 """A log as an `xarray.Dataset`: one variable ``quantity.channel`` per channel, over time in s.
 
 ``log["position.motor_1"]`` has dimension ``time`` and ``attrs`` ``units`` (SI), ``quantity``,
-``channel`` and ``source``. The channel is the name of an actuator or coordinate, so names match a
-log with a mechanism. Units may differ between channels (m for a cart, rad for a wrist), and a
+``channel`` and ``source``. The channel is the name of an actuator or coordinate, so channel
+names link the log to the mechanism. Units may differ between channels (m for a cart, rad for a wrist), and a
 quantity may be measured on only some channels.
 
-`Signals` contains the same data as plain arrays. Functions that query, prepare and identify accept
-both forms. `Signals` avoids importing xarray (with pandas), which takes longer than a fit.
+`Signals` contains the same data as plain arrays. The query, preparation and identification functions
+accept both forms. `Signals` avoids importing xarray (with pandas), which takes longer than a fit.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Signals(ReprMixin):
         time: time stamps (N,), s.
         channels: channels, each with N samples.
         interpolated: number of interpolated samples by channel name.
-        notes: findings of the reader and how they were treated, as texts, such as a truncated bag
-            or zero stamps.
+        notes: messages about defects that the reader detected and how it treated them, such as a
+            truncated bag or zero stamps.
     """
 
     time: np.ndarray

@@ -14,7 +14,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problems, solving
 from tauloop.common.keywords import keywords
 from tauloop.common.names.deprecated import old_attribute, with_old_keywords
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.recent import Recent
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
     from tauloop.model.positions.encoder_fit import ActuatorFit
     from tauloop.model.tool import Payload
 else:
-    held_velocities, lock_spins = late_functions(
+    held_velocities, lock_spins = lazy_functions(
         "tauloop.equations.assembly.freedoms.spins", "held_velocities", "lock_spins"
     )
-    (assembled_at,) = late_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
+    (assembled_at,) = lazy_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
 
 
 #: Relative tolerance of the check that the dynamic parameters pi are linear in other parameters.

@@ -10,7 +10,7 @@ import numpy as np
 
 from tauloop.common.errors import InputError
 from tauloop.common.names.deprecated import old_attribute, with_old_keywords
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.evaluator import reads_start
 from tauloop.compiler.c.printing.source import CFunction
@@ -59,16 +59,16 @@ if TYPE_CHECKING:
     from tauloop.model.positions.following import follow, track, with_continuous_angles
     from tauloop.model.products import Products, arranged_products, multiplied
 else:
-    loaded_margin, tension_terms = late_functions(
+    loaded_margin, tension_terms = lazy_functions(
         "tauloop.model.forces.tension_terms", "loaded_margin", "tension_terms"
     )
-    arranged, differentiated = late_functions(
+    arranged, differentiated = lazy_functions(
         "tauloop.model.derivatives", "arranged", "differentiated"
     )
-    arranged_products, multiplied = late_functions(
+    arranged_products, multiplied = lazy_functions(
         "tauloop.model.products", "arranged_products", "multiplied"
     )
-    follow, track, with_continuous_angles = late_functions(
+    follow, track, with_continuous_angles = lazy_functions(
         "tauloop.model.positions.following", "follow", "track", "with_continuous_angles"
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, PoseError
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.compiler.c.calling.compiled import CompiledFunction
 from tauloop.compiler.c.calling.evaluator import (
     Compiled,
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from tauloop.model.forces.tension_terms import tension_terms
     from tauloop.model.positions.diagnosis import gaps, overflowed, singular, unreached
 else:
-    (assembled_at,) = late_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
-    (singular_kind,) = late_functions("tauloop.equations.assembly.singular_kinds", "singular_kind")
-    gaps, overflowed, singular, unreached = late_functions(
+    (assembled_at,) = lazy_functions("tauloop.equations.assembly.elsewhere", "assembled_at")
+    (singular_kind,) = lazy_functions("tauloop.equations.assembly.singular_kinds", "singular_kind")
+    gaps, overflowed, singular, unreached = lazy_functions(
         "tauloop.model.positions.diagnosis", "gaps", "overflowed", "singular", "unreached"
     )
-    (tension_terms,) = late_functions("tauloop.model.forces.tension_terms", "tension_terms")
+    (tension_terms,) = lazy_functions("tauloop.model.forces.tension_terms", "tension_terms")
 
 #: Number of samples evaluated together; bounds the memory of intermediate values.
 RUN_CHUNK = 8192

@@ -10,7 +10,7 @@ from tauloop.common.counts import counted
 from tauloop.common.errors import AssemblyError, InputError, Problem
 from tauloop.common.records import dataclass
 from tauloop.compiler.c.calling.evaluator import BatchRuns, interpreted_run, reads_start
-from tauloop.compiler.c.printing.precision import RETURNED
+from tauloop.compiler.c.printing.precision import PROJECTION_TOLERANCE
 from tauloop.compiler.functions.extended import projection_program
 from tauloop.compiler.functions.rates import RateProgram
 from tauloop.compiler.functions.tool import WRENCH
@@ -233,7 +233,7 @@ class System:
             theta = np.broadcast_to(self.theta, (len(q), len(self.theta)))
             outputs, _ = self.runs(self._projection, {"q": q, "v": v, "theta": theta}, len(q))
             q, v = outputs["projected_q"], outputs["projected_v"]
-            if (outputs["gap"] < RETURNED).all():
+            if (outputs["gap"] < PROJECTION_TOLERANCE).all():
                 return q, v, True
         return q, v, False
 

@@ -53,7 +53,7 @@ class StudyOptions(Options):
             (a script must then call it inside `if __name__ == '__main__':`).
         scheduler: address of the scheduler; in Python also 'local' together with a number of
             workers.
-        resume: continue with what the folder contains.
+        resume: reuse the results in the folder.
 
     Examples:
         >>> import tauloop as tl

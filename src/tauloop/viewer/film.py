@@ -86,7 +86,7 @@ def save_animation(
         time: times of the states (N,), s.
         path: the file; its extension determines the format.
         title: heading; default: the machine's name.
-        progress: function (completed frames, all frames).
+        progress: called with the number of completed frames and the number of all frames.
 
     Returns:
         The path.
@@ -204,7 +204,7 @@ def write_frames(
         frame_rate: frames per second.
         path: the file.
         extension: file extension that selects the format.
-        progress: function (completed frames, all frames).
+        progress: called with the number of completed frames and the number of all frames.
     """
     from matplotlib import rc_context
     from matplotlib.animation import FFMpegWriter, PillowWriter

@@ -152,7 +152,7 @@ def save_modes(
         path: the file; its extension determines the format.
         mode: number of the mode that is shown first, counted from 1.
         pose: index of the pose.
-        progress: function (completed frames, all frames).
+        progress: called with the number of completed frames and the number of all frames.
 
     Returns:
         The path.

@@ -190,7 +190,9 @@ class View(Result):
         """
         self._require_drawable()
         motion = self.playback
-        note = "" if motion is None else f"start of {motion.source}, {motion.duration:.4g} s"
+        note = ""
+        if motion is not None:
+            note = f"first sample of {motion.source} (duration {motion.duration:.4g} s)"
         solids = solid_drawing(self.model, self.geometry)
         return machine_figure(
             self.geometry, title=self.model.mechanism.name, note=note, solids=solids
@@ -203,7 +205,7 @@ class View(Result):
 
         Args:
             path: the file; its extension determines the format.
-            progress: function (completed frames, all frames).
+            progress: called with the number of completed frames and the number of all frames.
 
         Returns:
             The path.
@@ -327,7 +329,7 @@ def _layers(model: Model, options: ViewOptions) -> Layers:
 def _pose(model: Model, options: ViewOptions) -> np.ndarray:
     """Return the coordinates (n_q,) of the requested pose."""
     if options.stated_position is None:
-        return model.assembly.q  # also for a machine without motors, which has no entries
+        return model.assembly.q  # also for a machine without motors
     functions = model.functions(options.position_coordinates)
     ports = functions.ports
     name = "pose" if options.actuators is None else "actuators"

@@ -211,8 +211,8 @@ def select_poses(
     n_candidates, r, n = J.shape
     _require_count(count, n_candidates, repeated)
     weights = np.zeros(n) if prior is None else np.asarray(prior, dtype=float)
-    null = NULL_TOLERANCE if (weights > 0).all() else OBSERVABLE_TOLERANCE
-    basis = observable_directions(J, null=null)
+    tolerance = NULL_TOLERANCE if (weights > 0).all() else OBSERVABLE_TOLERANCE
+    basis = observable_directions(J, null=tolerance)
     m = basis.shape[1]
     if m == 0:
         what = "none of them has an effect on the measurements"
@@ -249,7 +249,7 @@ def select_poses(
         start_value=start_value,
         rounds=rounds_used,
         exchanges=exchanges,
-        indices=observability(J[chosen], null=null),
+        indices=observability(J[chosen], null=tolerance),
         n_unobservable=n - m,
     )
 

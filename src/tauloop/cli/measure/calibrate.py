@@ -23,8 +23,8 @@ def calibrate(
         list[Path],
         typer.Argument(
             metavar="MEASUREMENTS",
-            help="A table with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or a YAML file "
-            "that describes files, columns, instruments and noise (docs/calibration.md); or several.",
+            help="Tables with columns encoder.ACTUATOR [unit] and measured.COLUMN [unit], or YAML "
+            "files that describe files, columns, instruments and noise (docs/calibration.md).",
         ),
     ],
     options: tl.CalibrationOptions,

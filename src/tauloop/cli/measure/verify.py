@@ -20,8 +20,8 @@ def verify(
 
     The engines compute forces, mass matrices and Jacobians of the spanning tree; the loop
     constraints are then solved without regularization. Pinocchio's own constraint solver (or its
-    mimic joints, for couplings) adds a row. Exit code 1 when a row differs by more than 1e-9 of a
-    state's largest value (1e-8 with accelerations). Quantities without a comparison are listed and
+    mimic joints, for couplings) adds a row. Exit code 1 when a quantity differs by more than 1e-9
+    of its largest value in a state (1e-8 with accelerations). Quantities without a comparison are listed and
     do not affect the exit code.
     """
     model = load_model(machine, side, within_limits=within_limits)

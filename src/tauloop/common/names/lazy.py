@@ -53,7 +53,7 @@ def lazy_names(
         is_subpackage = name in subpackages
         target = f"{package}.{name}" if is_subpackage else module_of[name]
         try:
-            # Most names are in modules that are there already, with nothing to keep from a search.
+            # Most modules are already imported; then garbage collection need not be disabled.
             with nullcontext() if target in sys.modules else without_collection():
                 source = import_module(target)
         except ModuleNotFoundError as error:
@@ -70,7 +70,7 @@ def lazy_names(
     return resolve, names.copy, public
 
 
-class LateFunction:
+class LazyFunction:
     """A function of another module, which is imported when the function is first called."""
 
     def __init__(self, module: str, name: str) -> None:
@@ -86,21 +86,22 @@ class LateFunction:
         return self._function(*positional, **named)
 
 
-def late_functions(module: str, *names: str) -> list[LateFunction]:
+def lazy_functions(module: str, *names: str) -> list[LazyFunction]:
     """Return functions of a module that is imported when one of them is first called.
 
     Use it for modules that few calls need. Type checkers see the functions under
     ``if TYPE_CHECKING:``.
     """
-    return [LateFunction(module, name) for name in names]
+    return [LazyFunction(module, name) for name in names]
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
     """Disable garbage collection while modules are imported.
 
-    Imported modules are not garbage, and searching them takes time. Afterwards, all objects are
-    moved to the oldest generation. Otherwise the next new objects would start up to three searches.
+    Imported modules are not garbage, and examining them takes time. Afterwards, all objects are
+    moved to the oldest generation. Otherwise the next new objects would trigger up to three
+    collections.
     """
     is_enabled = gc.isenabled()
     gc.disable()
@@ -109,7 +110,7 @@ def without_collection() -> Iterator[None]:
     finally:
         if is_enabled:
             if gc.get_freeze_count() == 0:
-                # Together these move all objects to the oldest generation, without a search.
+                # Together these move all objects to the oldest generation, without a collection.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

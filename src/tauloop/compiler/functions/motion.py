@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from tauloop.common.errors import AssemblyError
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.compiler.builder import ProgramBuilder
 from tauloop.compiler.expressions import MotionState, require_inertia
 from tauloop.compiler.program import Program
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tauloop.compiler.functions.bounded_forces import bounded_forces_program
     from tauloop.equations.outputs import output_values
 else:
-    (bounded_forces_program,) = late_functions(
+    (bounded_forces_program,) = lazy_functions(
         "tauloop.compiler.functions.bounded_forces", "bounded_forces_program"
     )
-    (output_values,) = late_functions("tauloop.equations.outputs", "output_values")
+    (output_values,) = lazy_functions("tauloop.equations.outputs", "output_values")
 
 
 def diagnosis_program(state: MotionState) -> Program:

@@ -1,7 +1,7 @@
 """Affine forms and small matrices in python-flint's arb, for checks of proofs.
 
-This code is independent of the batches in NumPy. All coefficients are balls, so that arb bounds the
-rounding errors.
+This code is independent of the batched NumPy implementation. All coefficients are balls, so that
+arb bounds the rounding errors.
 
 Source: Johansson 2017, Arb: efficient arbitrary-precision midpoint-radius interval arithmetic.
 """
@@ -17,7 +17,7 @@ from flint import arb
 if TYPE_CHECKING:
     import numpy as np
 
-#: A ball form, or a number that is constant in the box.
+#: A ball form, or a number (a constant).
 Entry = Any
 
 
@@ -83,7 +83,7 @@ class BallForm:
         """Return an upper bound of the absolute value, as a ball."""
         return abs(self.c) + self.radius
 
-    def through(self, value: arb, slope: arb, shift: arb, remainder: arb) -> BallForm:
+    def linearized(self, value: arb, slope: arb, shift: arb, remainder: arb) -> BallForm:
         """Return value + shift + slope (x - c) with an additional remainder."""
         linear = [slope * a for a in self.g]
         return BallForm(value + shift, linear, abs(slope) * self.e + remainder)
@@ -94,11 +94,11 @@ def square(x: Entry) -> Entry:
     if not isinstance(x, BallForm):
         return x * x
     half = x.radius * x.radius / 2
-    return x.through(x.c * x.c, 2 * x.c, half, half)
+    return x.linearized(x.c * x.c, 2 * x.c, half, half)
 
 
 def invert(x: Entry) -> Entry:
-    """Return 1 / x; the remainder is infinite if the box contains zero."""
+    """Return 1 / x; the remainder is infinite if the range of x contains zero."""
     if not isinstance(x, BallForm):
         return 1 / arb(x)
     smallest = abs(x.c) - x.radius
@@ -106,11 +106,11 @@ def invert(x: Entry) -> Entry:
         return BallForm(x.c, x.g, arb("inf"))
     inverse = 1 / x.c
     half = (x.radius * inverse) ** 2 / (2 * smallest)
-    return x.through(inverse, -inverse * inverse, half if x.c > 0 else -half, half)
+    return x.linearized(inverse, -inverse * inverse, half if x.c > 0 else -half, half)
 
 
 def root(x: Entry) -> Entry:
-    """Return the square root; the remainder is infinite if the box contains a negative number."""
+    """Return the square root; it is unbounded if the range of x contains negative numbers."""
     if not isinstance(x, BallForm):
         return arb(x).sqrt()
     smallest = x.c - x.radius
@@ -118,7 +118,7 @@ def root(x: Entry) -> Entry:
         return BallForm(x.c, x.g, arb("inf"))
     s = x.c.sqrt()
     half = (x.radius / (s + smallest.sqrt())) ** 2 / (4 * s)
-    return x.through(s, 1 / (2 * s), -half, half)
+    return x.linearized(s, 1 / (2 * s), -half, half)
 
 
 def _circular(x: BallForm, value: arb, slope: arb) -> BallForm:
@@ -126,7 +126,7 @@ def _circular(x: BallForm, value: arb, slope: arb) -> BallForm:
     second = abs(value) + x.radius
     if second > 1:
         second = arb(1)
-    return x.through(value, slope, arb(0), x.radius * x.radius * second / 2)
+    return x.linearized(value, slope, arb(0), x.radius * x.radius * second / 2)
 
 
 def sine(x: Entry) -> Entry:
@@ -140,7 +140,7 @@ def cosine(x: Entry) -> Entry:
 
 
 def absolute(x: Entry) -> Entry:
-    """Return |x|; the remainder is infinite if the box contains zero."""
+    """Return |x|; the remainder is infinite if the range of x contains zero."""
     if not isinstance(x, BallForm):
         return abs(arb(x))
     if x.lower() > 0:
@@ -308,7 +308,7 @@ def _widened(x: BallForm, increase: arb) -> BallForm:
     return BallForm(x.c, x.g, x.e + increase)
 
 
-def lower_square(W: BallMatrix) -> BallMatrix:
+def square_lower_bound(W: BallMatrix) -> BallMatrix:
     """Return V^T W + W^T V - V^T V with the centers V of W; it is at most W^T W."""
     V = W.centers()
     transposed = [list(column) for column in zip(*V, strict=True)]

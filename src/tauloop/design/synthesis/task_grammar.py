@@ -53,16 +53,20 @@ JOINT_SPEED = Shape(
     doc="Largest speed of an actuator while the platform moves in any direction.",
     fields=(
         field("tool_speed", value(units.SPEED, sign="positive"), "speed of the platform"),
-        field("turning_speed", value(units.ANGULAR_SPEED, sign="positive"), "its angular speed"),
+        field(
+            "turning_speed",
+            value(units.ANGULAR_SPEED, sign="positive"),
+            "angular speed of the platform",
+        ),
         field("most", Text(is_needed=True), "largest speed of an actuator"),
     ),
     one_of=("tool_speed", "turning_speed"),
 )
 ACCURACY = Shape(
     name="accuracy",
-    doc="Largest distance of the tool from its position due to tolerances (`accuracy tolerances`).",
+    doc="Largest position error of the tool due to tolerances (`accuracy tolerances`).",
     fields=(
-        field("most", Text(is_needed=True), "largest distance"),
+        field("most", Text(is_needed=True), "largest position error"),
         field("tolerances", Text(is_needed=True), "such as arm_length=0.05mm"),
         field("encoders", Text(is_needed=True), "such as *=0.01deg"),
         field("clearances", Text(is_needed=True), "such as *=0.02mm"),
@@ -74,7 +78,11 @@ MOTORS = Shape(
     doc="A catalogue in which every actuator must find a motor with a gear.",
     fields=(
         need("catalogue", Text(is_needed=True), "file of `design motors`, next to this one"),
-        field("reserve", value(units.ONE, sign="not negative"), "fraction of limits kept free"),
+        field(
+            "reserve",
+            value(units.ONE, sign="not negative"),
+            "safety margin, as a fraction of the motor limits",
+        ),
     ),
 )
 REQUIREMENTS = Shape(
@@ -82,7 +90,10 @@ REQUIREMENTS = Shape(
     doc="What every pose of the box, and the machine, must satisfy; reach is always required.",
     fields=(
         field(
-            "stops", Choice(options=("stops", "drawing")), "limits of the machine file that hold"
+            "stops",
+            Choice(options=("stops", "drawing")),
+            "ranges of the machine file to enforce: mechanical stops only, or also the ranges for "
+            "drawing; none if absent",
         ),
         field(
             "joint_ranges", MapOf(item=_RANGE, key="coordinate", is_known=True), "further ranges"
@@ -90,8 +101,8 @@ REQUIREMENTS = Shape(
         field(
             "radian_length",
             value(units.LENGTH, sign="positive"),
-            "length that a rotation of one radian counts as in singular values; needed where some "
-            "actuators turn and others slide",
+            "characteristic length that makes rotations and translations comparable in singular "
+            "values; required if the machine has both rotary and linear actuators",
         ),
         field("condition_number", MOST, "of the Jacobian from platform to actuator velocities"),
         field("velocity_factors", FACTORS, "singular values of that Jacobian"),
@@ -101,7 +112,7 @@ REQUIREMENTS = Shape(
         field("mass", MOST, "of all bodies and rods"),
         field("stiffness", LEAST, "against a force in any direction, with the motors held"),
         field("first_mode", LEAST, "lowest natural frequency, with the motors held"),
-        field("accuracy", ACCURACY, "error of the tool by tolerances"),
+        field("accuracy", ACCURACY, "position error of the tool due to tolerances"),
         field("motors", MOTORS, "motors and gears for the motion"),
         field("motor_force", MOST, "largest force of an actuator, under loads and over the motion"),
         field("motor_rms", MOST, "largest root mean square of an actuator's force over the motion"),
@@ -130,7 +141,8 @@ WORK_BOX = Shape(
         field(
             "center",
             MapOf(item=Text(is_needed=True), key="axis", is_known=True),
-            "center of the box: a value, or LOW:HIGH to be chosen; the reference pose if absent",
+            "center of the box: a value, or a range LOW:HIGH in which the search chooses it; the "
+            "reference pose if absent",
         ),
         field("poses", Whole(least=8, most=MAX_POSES), "number of poses; 1000 by default"),
     ),
@@ -160,7 +172,8 @@ LOAD_CASE = Shape(
         field(
             "at",
             MapOf(item=Text(is_needed=True), key="axis", is_known=True),
-            "displacement from the center of the box; all its poses if absent",
+            "position at which the load acts, relative to the center of the box; every pose of the "
+            "box if absent",
         ),
     ),
     one_of=("force", "moment"),
@@ -177,7 +190,7 @@ SEARCH = Shape(
 )
 MOTION = Shape(
     name="motion",
-    doc="Motion for which motors are sized; a stroke along the box if absent.",
+    doc="Motion for which motors are sized; by default a stroke along the longest side of the box.",
     fields=(
         field("cycle", Text(is_needed=True), "list of stations (`plan cycle`), next to this file"),
         field(

@@ -1,4 +1,4 @@
-"""Read a task of dimensional synthesis; all errors are reported at once, with their lines."""
+"""Read a task of dimensional synthesis; all errors are reported at once, with line numbers."""
 
 from __future__ import annotations
 

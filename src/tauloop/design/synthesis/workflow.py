@@ -75,7 +75,7 @@ class SynthesisOptions(Options):
             'tcp://127.0.0.1:8786' ('local' starts one on this computer). Results do not depend on
             it. By default one per core, and processes if the search would take more than half a
             minute (a script must keep its work below `if __name__ == '__main__':`).
-        resume: continue with what the folder contains.
+        resume: reuse the results in the folder.
 
     Examples:
         >>> import tauloop as tl

@@ -21,7 +21,7 @@ from tauloop.elasticity.machine.parts.bodies import add_body, add_reduced
 from tauloop.elasticity.machine.parts.collected import StructureParts
 from tauloop.elasticity.machine.parts.connections import add_combinations, add_joint
 from tauloop.elasticity.machine.parts.drives import motor_coordinates
-from tauloop.elasticity.machine.parts.rods import add_rod, drive_rod
+from tauloop.elasticity.machine.parts.rods import add_rod, insert_rotor
 from tauloop.elasticity.machine.structure_options import StructureOptions as StructureOptions
 from tauloop.elasticity.machine.telescopic_rods import TelescopicRod
 from tauloop.elasticity.static_analysis.gradients import ElasticLaw
@@ -124,7 +124,7 @@ def _assembled_parts(parts: StructureParts) -> MachineStructure:
     for rod in mechanism.rods:
         add_rod(parts, rod, springs, inertias, locked)
         if rod.name in parts.rotors:
-            drive_rod(parts, rod.name)
+            insert_rotor(parts, rod.name)
     add_combinations(parts, locked)
     parts.bodies += parts.servo.bodies
     parts.joints += parts.servo.joints

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, Problem, Problems
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -57,7 +57,7 @@ from tauloop.mechanism.model import Mechanism
 if TYPE_CHECKING:
     from tauloop.equations.assembly.freedoms.leading_drive import LeadingDrive, leading_drive
 else:
-    (leading_drive,) = late_functions(
+    (leading_drive,) = lazy_functions(
         "tauloop.equations.assembly.freedoms.leading_drive", "leading_drive"
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tauloop.common.errors import Problem
 from tauloop.common.execution.blas import one_blas_thread
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.records import dataclass
 from tauloop.equations.assembly.blocks import pseudo_solutions, singular_values
 from tauloop.equations.assembly.limits import coordinate_limits, limits_of
@@ -29,7 +29,7 @@ from tauloop.equations.topology import integrate
 if TYPE_CHECKING:
     from tauloop.equations.assembly.distant_start import close_from_distant_start
 else:
-    (close_from_distant_start,) = late_functions(
+    (close_from_distant_start,) = lazy_functions(
         "tauloop.equations.assembly.distant_start", "close_from_distant_start"
     )
 

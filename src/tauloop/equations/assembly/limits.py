@@ -15,7 +15,7 @@ import numpy as np
 from tauloop.common.counts import counted
 from tauloop.common.errors import PoseError, Problem
 from tauloop.common.names.deprecated import old_attribute
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
@@ -27,7 +27,7 @@ from tauloop.mechanism.model import LIMIT_KINDS, Freedom, LimitKind, Mechanism
 if TYPE_CHECKING:
     from tauloop.equations.assembly.freedoms.cut_freedoms import CutFreedoms, limited_cuts
 else:
-    (limited_cuts,) = late_functions(
+    (limited_cuts,) = lazy_functions(
         "tauloop.equations.assembly.freedoms.cut_freedoms", "limited_cuts"
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from tauloop.common.extensions import Registry
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.records import dataclass
 from tauloop.equations.newton_euler import tree_forces
 from tauloop.equations.tree import TreeMotion
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from tauloop.equations.formulations.hamilton import hamilton_forces
     from tauloop.equations.formulations.lagrange import lagrange_forces
 else:
-    (generalized_momentum_forces,) = late_functions(
+    (generalized_momentum_forces,) = lazy_functions(
         "tauloop.equations.formulations.generalized_momentum", "generalized_momentum_forces"
     )
-    (hamilton_forces,) = late_functions(
+    (hamilton_forces,) = lazy_functions(
         "tauloop.equations.formulations.hamilton", "hamilton_forces"
     )
-    (lagrange_forces,) = late_functions(
+    (lagrange_forces,) = lazy_functions(
         "tauloop.equations.formulations.lagrange", "lagrange_forces"
     )
 
@@ -91,8 +91,8 @@ FORMULATIONS: tuple[Formulation, ...] = (
         forces=hamilton_forces,
         idea="rates of the momenta p = ∂T/∂v of all coordinates; the rows of the platform "
         "determine the multipliers",
-        valid="mechanisms whose kinetic energy is a function of q and v; sampled motion without "
-        "accelerations, with an error of second order in the step",
+        valid="mechanisms whose kinetic energy is a function of q and v; also samples without "
+        "accelerations, with a second-order error in the step",
         choose="for measured or sampled motion whose accelerations are unknown or noisy",
         source="Miller (NUWAR paper), eqs. 1 to 8",
     ),
@@ -106,6 +106,6 @@ NAMED_FORMULATIONS: Registry[Formulation] = Registry(
 
 def formulation_table() -> str:
     """Return the table of formulations in Markdown, for the documentation."""
-    rows = [("formulation", "idea", "valid for", "choose it", "source"), ("---",) * 5]
+    rows = [("formulation", "idea", "valid for", "use it", "source"), ("---",) * 5]
     rows += [(f"`{f.name}`", f.idea, f.valid, f.choose, f.source) for f in FORMULATIONS]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -283,7 +283,7 @@ def compensation_function(
     return replace(
         function,
         last_step=single.SINGLE_STEP_TOLERANCE,
-        most_steps=single.NEWTON_ITERATIONS,
+        max_steps=single.NEWTON_ITERATIONS,
         largest=single.LARGEST,
     )
 

@@ -364,7 +364,7 @@ def _small_target_data(
 def _max_newton_steps(function: CFunction) -> int:
     """Return the maximum number of Newton steps of a call; 0 without a Newton loop."""
     if any(isinstance(step, Newton) for step in function.program.steps):
-        return function.most_steps
+        return function.max_steps
     return 0
 
 
@@ -372,7 +372,7 @@ def _max_operations(function: CFunction) -> int:
     """Return the number of operations of a call whose Newton loops all reach the step limit."""
     counts = operations(function)
     newton_operations = sum(counts["each_iteration"].values())
-    return sum(counts["once"].values()) + function.most_steps * newton_operations
+    return sum(counts["once"].values()) + function.max_steps * newton_operations
 
 
 def _wide_samples(model: Model, entry: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -531,7 +531,7 @@ def _case(
         function = replace(
             function,
             last_step=single.SINGLE_STEP_TOLERANCE,
-            most_steps=single.NEWTON_ITERATIONS,
+            max_steps=single.NEWTON_ITERATIONS,
             largest=single.LARGEST,
         )
     arrays = {key: np.ascontiguousarray(array) for key, array in samples.items()}

@@ -13,8 +13,8 @@ typedef struct {
     double mode, wrong, begun;                   /* whether parameters are wrong; whether there was a sample */
     double bad, late, since, stop;               /* bad and late samples in a row; samples and s of the stop */
     double time, stamp, elapsed, poses;          /* of the last sample; samples since the last good one; good ones */
-    double reading[NU], still[NU], moved[NU], asked[NU];
-    double position[NU], wanted[2 * NU], force[NF], from[2 * NU], loop[NL + 1];
+    double reading[NU], still[NU], moved[NU], commanded[NU];
+    double position[NU], followed[2 * NU], force[NF], from[2 * NU], loop[NL + 1];
     double q[NQ], before[NQ], start[NQ], reference[NQ];
     double worst[6];
 } ctl_memory;
@@ -67,13 +67,13 @@ static double ctl_elapsed(const ctl_memory *c, double time, int *is_late)
 }
 
 /* Whether an encoder has not changed for some samples although it should have moved. */
-static int ctl_is_stuck(ctl_memory *c, const double *position, const double *asked)
+static int ctl_is_stuck(ctl_memory *c, const double *position, const double *commanded)
 {
     int stuck = 0;
     for (int i = 0; i < NU; ++i) {
         if (c->begun == 0.0 || position[i] != c->reading[i]) c->still[i] = 0.0, c->moved[i] = 0.0;
-        else c->still[i] += 1.0, c->moved[i] += fabs(asked[i] - c->asked[i]);
-        c->reading[i] = position[i], c->asked[i] = asked[i];
+        else c->still[i] += 1.0, c->moved[i] += fabs(commanded[i] - c->commanded[i]);
+        c->reading[i] = position[i], c->commanded[i] = commanded[i];
         stuck |= c->still[i] >= c->p[P_STUCK] && c->moved[i] > c->p[P_STUCK_MOTION];
     }
     return stuck;
@@ -112,8 +112,8 @@ static void ctl_begin_stop(ctl_memory *c)
     const double away = c->bad * CTL_PERIOD;
     c->mode = c->poses > 0.0 ? STOPS : BRAKES, c->since = 0.0, c->stop = 0.0;
     for (int i = 0; i < NU; ++i) {
-        const double speed = c->wanted[NU + i], time = fabs(speed) / c->p[P_DECELERATION + i];
-        c->from[i] = c->wanted[i] + away * speed, c->from[NU + i] = speed;
+        const double speed = c->followed[NU + i], time = fabs(speed) / c->p[P_DECELERATION + i];
+        c->from[i] = c->followed[i] + away * speed, c->from[NU + i] = speed;
         if (!(time <= c->stop)) c->stop = time;
     }
     if (!(c->stop < 1e6)) c->mode = BRAKES;
@@ -133,8 +133,8 @@ static int ctl_stop(ctl_memory *c, const double *in, int is_measured, double *wo
         work[W_RAMP + 2 * NU + i] = time < c->stop ? -speed / c->stop : 0.0;
     }
     if (!ctl_run(system_ramp, c, in, c->start, work)) return 0;
-    memcpy(c->start, work + W_WANTED_Q, sizeof c->start);
-    if (!is_measured) ctl_run(system_blind, c, in, c->start, work);
+    memcpy(c->start, work + W_TARGET_Q, sizeof c->start);
+    if (!is_measured) ctl_run(system_open_loop_state, c, in, c->start, work);
     return ctl_run(system_law, c, in, c->start, work);
 }
 
@@ -155,7 +155,7 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
     const double *in = (const double *)input;
     double work[NW] = {0.0}, start[NQ];
     unsigned flags = (unsigned)c->wrong;
-    int is_late, is_measured, is_wanted, is_good;
+    int is_late, is_measured, has_reference, is_good;
     const double elapsed = ctl_elapsed(c, in[IN_TIME], &is_late);
 
     c->elapsed += elapsed;
@@ -164,10 +164,10 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
 
     /* reference */
     memcpy(start, c->reference, sizeof start);
-    is_wanted = ctl_is_finite(in + IN_REFERENCE, NR) && ctl_run(system_wanted, c, in, start, work)
-        && ctl_run(system_asked, c, in, start, work);
-    if (!is_wanted) flags |= @UP@_REFERENCE, memset(work, 0, sizeof work);
-    else memcpy(c->reference, work + W_WANTED_Q, sizeof c->reference);
+    has_reference = ctl_is_finite(in + IN_REFERENCE, NR) && ctl_run(system_reference_motion, c, in, start, work)
+        && ctl_run(system_reference_actuators, c, in, start, work);
+    if (!has_reference) flags |= @UP@_REFERENCE, memset(work, 0, sizeof work);
+    else memcpy(c->reference, work + W_TARGET_Q, sizeof c->reference);
 
     /* measurement */
     is_measured = ctl_is_finite(in + IN_POSITION, NU) && ctl_is_finite(in + IN_STAMP, 1);
@@ -176,7 +176,7 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
 #endif
     if (!is_measured) flags |= @UP@_NOT_A_NUMBER;
     else if ((c->begun != 0.0 && in[IN_STAMP] == c->stamp)
-             || (is_wanted && ctl_is_stuck(c, in + IN_POSITION, work + W_ASKED))) {
+             || (has_reference && ctl_is_stuck(c, in + IN_POSITION, work + W_REFERENCE_ACTUATORS))) {
         flags |= @UP@_STALE, is_measured = 0;
     } else {
         for (int i = 0; i < NU; ++i) {
@@ -188,7 +188,7 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
             work[W_MEASURED + NU + i] = in[IN_SPEED + i];
 #endif
         }
-        const int is_led = is_wanted || c->poses > 0.0;
+        const int is_led = has_reference || c->poses > 0.0;
         is_measured = is_led && ctl_run(system_measured, c, in, start, work) && ctl_pose(c, in, work);
         if (is_measured) ctl_keep_pose(c, work);
         else if (is_led) flags |= @UP@_LOST;
@@ -199,14 +199,14 @@ unsigned @NAME@_step(@NAME@_controller *controller, const @NAME@_input *input, d
 
     /* reaction */
     memcpy(work + W_LOOP, c->loop, sizeof(double) * NL);
-    is_good = is_measured && is_wanted && c->late <= c->p[P_HOLD] && elapsed <= c->p[P_HOLD] + 1.0;
+    is_good = is_measured && has_reference && c->late <= c->p[P_HOLD] && elapsed <= c->p[P_HOLD] + 1.0;
     if (c->mode == RUNS && is_good && !ctl_run(system_law, c, in, c->q, work))
         flags |= @UP@_LOST, is_good = 0;
     if (c->mode == RUNS && is_good) {
         c->bad = 0.0;
         flags |= ctl_limited(c, work + W_FORCE, c->force);
-        memcpy(c->wanted, work + W_ASKED, sizeof c->wanted);
-        memcpy(c->start, work + W_WANTED_Q, sizeof c->start);
+        memcpy(c->followed, work + W_REFERENCE_ACTUATORS, sizeof c->followed);
+        memcpy(c->start, work + W_TARGET_Q, sizeof c->start);
         memcpy(c->loop, work + W_LOOP, sizeof(double) * NL);
     } else if (c->mode == RUNS) {
         c->bad += elapsed;

@@ -1,4 +1,4 @@
-"""Equations of a generated controller: pose, motion of reference and stop, and the law.
+"""Equations of a generated controller: pose, reference motion, stop ramp and control law.
 
 All routines write to one work array with the layout `ControllerEquations.work`. The C file
 `controller.c` calls them and handles faults.
@@ -64,13 +64,13 @@ class ControllerEquations:
         defaults: values of the parameters, concatenated.
         work: layout of the work array.
         routines: routines by name: `measured`, the actuators' motion from the encoder readings;
-            `pose`, coordinates and velocities from that motion; `wanted`, the machine's motion
-            along the reference; `ramp`, its motion along a stop ramp; `asked`, the reference's
-            actuator positions and speeds; `blind`, the state on a stop ramp without a measurement;
-            `law`, the forces.
-        needs_model: whether the law computes model forces, with and without a measurement.
-        ratios: motion measured by the position loops and by the speed loops, divided by the motion
-            of their actuators (2, n_u).
+            `pose`, coordinates and velocities from that motion; `reference_motion`, the machine's
+            motion along the reference; `reference_actuators`, actuator positions and speeds of that
+            motion; `ramp`, the machine's motion along a stop ramp; `open_loop_state`, the state on
+            a stop ramp without a measurement; `law`, the forces.
+        needs_model: whether the law evaluates the dynamic model.
+        ratios: ratios (2, n_u) of encoder motion to actuator motion, for the position loops and for
+            the speed loops.
     """
 
     model: Model
@@ -85,7 +85,7 @@ class ControllerEquations:
     ratios: np.ndarray
 
     def readings(self, q: np.ndarray) -> np.ndarray:
-        """Return the encoder readings at coordinates (n_q,): (n_u,)."""
+        """Return the encoder readings (n_u,) at coordinates (n_q,)."""
         return np.asarray(self.model.actuator_position(q[None])[0] * self.ratios[0])
 
     def sample(self, time: float, stamp: float, **channels: np.ndarray) -> np.ndarray:
@@ -100,7 +100,8 @@ def controller_equations(model: Model, options: ControllerOptions) -> Controller
     """Return the equations of a machine's controller.
 
     Args:
-        model: the controller's model of the machine; its free parameters stay parameters.
+        model: the controller's model of the machine; its free parameters become parameters
+            of the controller.
         options: the law.
 
     Raises:
@@ -146,15 +147,15 @@ class _EquationBuilder:
             "speed": self.m,
             "q": self.n_q,
             "v": self.n_v,
-            "wanted_q": self.n_q,
-            "wanted_v": self.n_v,
-            "wanted_a": self.n_v,
+            "target_q": self.n_q,
+            "target_v": self.n_v,
+            "target_a": self.n_v,
             "force": self.forces.size,
             "ramp": 3 * self.n_u,
-            "asked": 2 * self.n_u,
+            "reference_actuators": 2 * self.n_u,
             "loop": self.loops,
             "measured": 2 * self.n_u,
-            "all": 2 * self.n_u if self.shares else 0,
+            "all_actuators": 2 * self.n_u if self.shares else 0,
             "R": self.n_u * self.m if self.shares else 0,
             "share": self.n_u * self.m if self.shares else 0,
         }
@@ -184,29 +185,29 @@ class _EquationBuilder:
     def _forces(self) -> ControllerChannel:
         """Return the outputs of the controller: forces of actuators or torques of motors."""
         if not self.lines:
-            names, kinds = self.model.output_ports("actuators")
+            names, units = self.model.output_ports("actuators")
             return ControllerChannel(
-                name="force", columns=names, units=kinds, meaning="forces of the actuators"
+                name="force", columns=names, units=units, meaning="forces of the actuators"
             )
         names = tuple(
             f"{a.name}.{m.name}"
             for a, line in zip(self.actuators, self.lines, strict=True)
             for m in line.motors
         )
-        kinds = tuple(
+        units = tuple(
             "N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors
         )
         return ControllerChannel(
-            name="force", columns=names, units=kinds, meaning="torques of the motors"
+            name="force", columns=names, units=units, meaning="torques of the motors"
         )
 
     def _inputs(self) -> tuple[ControllerChannel, ...]:
-        platform, lengths = self.platform, self.model.actuator_units
+        platform, position_units = self.platform, self.model.actuator_units
         names = tuple(actuator.name for actuator in self.actuators)
-        rates = tuple(f"{unit}/s" for unit in lengths)
-        turning = names
+        speed_units = tuple(f"{unit}/s" for unit in position_units)
+        speed_names = names
         if self.lines:
-            names, turning, lengths, rates = self._encoders()
+            names, speed_names, position_units, speed_units = self._encoders()
         positions, speeds = "encoder readings", "rates of the encoder readings"
         channels = [
             ControllerChannel(
@@ -221,8 +222,10 @@ class _EquationBuilder:
                 units=("1",),
                 meaning="counter or time of the measurement; it changes with each new measurement",
             ),
-            ControllerChannel(name="position", columns=names, units=lengths, meaning=positions),
-            ControllerChannel(name="speed", columns=turning, units=rates, meaning=speeds),
+            ControllerChannel(
+                name="position", columns=names, units=position_units, meaning=positions
+            ),
+            ControllerChannel(name="speed", columns=speed_names, units=speed_units, meaning=speeds),
             ControllerChannel(
                 name="reference",
                 columns=platform.position.columns,
@@ -250,15 +253,15 @@ class _EquationBuilder:
 
     def _encoders(self) -> tuple[tuple[str, ...], ...]:
         """Return the encoders of the position loops and of the speed loops, and their units."""
-        names, turning, lengths, rates = [], [], [], []
+        names, speed_names, position_units, speed_units = [], [], [], []
         for actuator, line in zip(self.actuators, self.lines, strict=True):
             on = {encoder.name: line.inertia(encoder.on) for encoder in line.encoders}
             speed = line.control.speed_encoder or line.control.encoder
             names.append(f"{actuator.name}.{line.control.encoder}")
-            turning.append(f"{actuator.name}.{speed}")
-            lengths.append("rad" if on[line.control.encoder].turns else "m")
-            rates.append("rad/s" if on[speed].turns else "m/s")
-        return tuple(names), tuple(turning), tuple(lengths), tuple(rates)
+            speed_names.append(f"{actuator.name}.{speed}")
+            position_units.append("rad" if on[line.control.encoder].turns else "m")
+            speed_units.append("rad/s" if on[speed].turns else "m/s")
+        return tuple(names), tuple(speed_names), tuple(position_units), tuple(speed_units)
 
     def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:
         options, forces = self.options, self.forces
@@ -278,7 +281,7 @@ class _EquationBuilder:
                 "stuck_motion",
                 "m or rad",
                 options.stuck_motion,
-                "distance that a stale encoder should have moved by then",
+                "expected motion above which an unchanged encoder is stale",
             ),
             (
                 "late",
@@ -292,7 +295,12 @@ class _EquationBuilder:
                 options.max_pose_jump,
                 "largest distance of a coordinate from its predicted value",
             ),
-            ("settling", "s", options.settling, "time at rest after a stop, before the brake"),
+            (
+                "settling",
+                "s",
+                options.settling,
+                "time at rest after a stop, before the brake is applied",
+            ),
         ]
         channels = [
             ControllerChannel(name=n, columns=(n,), units=(unit,), meaning=text)
@@ -313,12 +321,12 @@ class _EquationBuilder:
         values += [self._limits(), np.broadcast_to(np.asarray(options.deceleration), (self.n_u,))]
         table, free = self.model.mechanism.parameters, self.model.free
         if free:
-            kinds = tuple(si_unit(table[name].unit) for name in free)
+            units = tuple(si_unit(table[name].unit) for name in free)
             channels.append(
                 ControllerChannel(
                     name="machine",
                     columns=free,
-                    units=kinds,
+                    units=units,
                     meaning="free parameters of the machine (SI)",
                 )
             )
@@ -358,10 +366,10 @@ class _EquationBuilder:
 
     def equations(self) -> ControllerEquations:
         """Return the complete equations."""
-        wanted = {
-            "q": self.work.place("wanted_q"),
-            "v": self.work.place("wanted_v"),
-            "a": self.work.place("wanted_a"),
+        target = {
+            "q": self.work.place("target_q"),
+            "v": self.work.place("target_v"),
+            "a": self.work.place("target_a"),
         }
         reference = {
             key: self.input_layout.place(name)
@@ -371,20 +379,22 @@ class _EquationBuilder:
                 strict=True,
             )
         }
-        blind_pose = self._pose("blind_") if self.shares else Routine()
+        open_loop_pose = self._pose("open_loop_") if self.shares else Routine()
         routines = {
             "measured": Routine(calls=(self._measured(),)),
             "pose": self._pose(),
-            "wanted": Routine(
+            "reference_motion": Routine(
                 calls=(
                     self._program(
-                        "wanted_motion", self.model.platform, KINEMATICS[2], reference, wanted
+                        "reference_motion", self.model.platform, KINEMATICS[2], reference, target
                     ),
                 )
             ),
-            "ramp": self._ramp(wanted),
-            "asked": Routine(calls=(self._asked(),)),
-            "blind": Routine(calls=(self._blind(), *blind_pose.calls), own=blind_pose.own),
+            "ramp": self._ramp(target),
+            "reference_actuators": Routine(calls=(self._reference_actuators(),)),
+            "open_loop_state": Routine(
+                calls=(self._open_loop_state(), *open_loop_pose.calls), own=open_loop_pose.own
+            ),
             "law": self._law(),
         }
         return ControllerEquations(
@@ -443,10 +453,12 @@ class _EquationBuilder:
                     place("speed"): measured[self.n_u :][self.leading],
                 }
 
-            calls.append(straight(f"{name}leading", {place("all"): 2 * self.n_u}, leading_motion))
+            calls.append(
+                straight(f"{name}leading", {place("all_actuators"): 2 * self.n_u}, leading_motion)
+            )
             least_squares = {
-                "measured": place("all"),
-                "measured_speed": f"y + {self.work.slices['all'].start + self.n_u}",
+                "measured": place("all_actuators"),
+                "measured_speed": f"y + {self.work.slices['all_actuators'].start + self.n_u}",
             }
             inputs = motion | least_squares | {"weight": "weight", "spread": "spread"}
             outputs = {
@@ -458,34 +470,42 @@ class _EquationBuilder:
             calls.append(
                 self._program(f"{name}fit", self.model.actuators, MEASURED_MOTION, inputs, outputs)
             )
-        seen = {"q": place("q"), "v": place("v")}
+        measured_outputs = {"q": place("q"), "v": place("v")}
         calls.append(
-            self._program(f"{name}measured_pose", self.model.actuators, KINEMATICS[1], motion, seen)
+            self._program(
+                f"{name}measured_pose",
+                self.model.actuators,
+                KINEMATICS[1],
+                motion,
+                measured_outputs,
+            )
         )
         return Routine(calls=tuple(calls), own=own)
 
-    def _ramp(self, wanted: Mapping[str, str]) -> Routine:
+    def _ramp(self, target: Mapping[str, str]) -> Routine:
         """Return the routine for the machine's motion while the leading actuators follow ramps."""
         start, keys = self.work.slices["ramp"].start, ("position", "velocity", "acceleration")
         if not self.shares:
             ramp = {key: f"y + {start + k * self.n_u}" for k, key in enumerate(keys)}
             return Routine(
                 calls=(
-                    self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+                    self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, target),
                 )
             )
 
         def leading_ramps(ramp: ca.SX) -> dict[str, ca.SX]:
             return {
-                "led": ca.vertcat(*(part[self.leading] for part in ca.vertsplit(ramp, self.n_u)))
+                "leading_ramps": ca.vertcat(
+                    *(part[self.leading] for part in ca.vertsplit(ramp, self.n_u))
+                )
             }
 
-        ramp = {key: f"led + {k * self.m}" for k, key in enumerate(keys)}
+        ramp = {key: f"leading_ramps + {k * self.m}" for k, key in enumerate(keys)}
         calls = (
             straight("leading_ramp", {f"y + {start}": 3 * self.n_u}, leading_ramps),
-            self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, wanted),
+            self._program("ramp_motion", self.model.actuators, KINEMATICS[2], ramp, target),
         )
-        return Routine(calls=calls, own={"led": 3 * self.m})
+        return Routine(calls=calls, own={"leading_ramps": 3 * self.m})
 
     def _ratios(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ratios of measured to actuator motion of position and speed loops (n_u,)."""
@@ -499,7 +519,7 @@ class _EquationBuilder:
 
         def motion(measured: ca.SX) -> dict[str, ca.SX]:
             if self.shares:  # redundant actuators have no drive lines in a generated controller
-                return {self.work.place("all"): measured}
+                return {self.work.place("all_actuators"): measured}
             return {
                 self.work.place("position"): measured[: self.n_u] / ca.DM(position_ratio),
                 self.work.place("speed"): measured[self.n_u :] / ca.DM(speed_ratio),
@@ -507,7 +527,7 @@ class _EquationBuilder:
 
         return straight("measured_motion", {self.work.place("measured"): 2 * self.n_u}, motion)
 
-    def _blind(self) -> RoutineCall:
+    def _open_loop_state(self) -> RoutineCall:
         """Return the call that sets the state on the stop ramp when there is no measurement."""
         position_ratio, speed_ratio = self._ratios()
 
@@ -515,7 +535,10 @@ class _EquationBuilder:
             x, speed = ramp[: self.n_u], ramp[self.n_u : 2 * self.n_u]
             if self.shares:
                 motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
-                return {self.work.place("all"): motion, self.work.place("measured"): motion}
+                return {
+                    self.work.place("all_actuators"): motion,
+                    self.work.place("measured"): motion,
+                }
             readings = ca.vertcat(x * ca.DM(position_ratio), speed * ca.DM(speed_ratio))
             return {
                 self.work.place("position"): x,
@@ -525,26 +548,28 @@ class _EquationBuilder:
                 self.work.place("v"): v,
             }
 
-        reads = {self.work.place("ramp"): 3 * self.n_u, self.work.place("wanted_q"): self.n_q}
-        return straight("blind", reads | {self.work.place("wanted_v"): self.n_v}, state_on_ramp)
+        reads = {self.work.place("ramp"): 3 * self.n_u, self.work.place("target_q"): self.n_q}
+        return straight(
+            "open_loop_state", reads | {self.work.place("target_v"): self.n_v}, state_on_ramp
+        )
 
-    def _asked(self) -> RoutineCall:
+    def _reference_actuators(self) -> RoutineCall:
         """Return the call that computes the actuator positions and speeds of the reference."""
 
-        def asked(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
-            return {
-                self.work.place("asked"): ca.vertcat(*actuator_motion(self.model.assembly, q, v))
-            }
+        def reference_actuators(q: ca.SX, v: ca.SX) -> dict[str, ca.SX]:
+            motion = ca.vertcat(*actuator_motion(self.model.assembly, q, v))
+            return {self.work.place("reference_actuators"): motion}
 
-        reads = {self.work.place("wanted_q"): self.n_q, self.work.place("wanted_v"): self.n_v}
-        return straight("asked", reads, asked)
+        reads = {self.work.place("target_q"): self.n_q, self.work.place("target_v"): self.n_v}
+        return straight("reference_actuators", reads, reference_actuators)
 
     # Laws
 
     def _law(self) -> Routine:
         """Return the routine for the forces of the law.
 
-        Newton's method starts from the measured pose.
+        Newton's method of the model starts from the measured pose, or with feed-forward from the
+        pose of the reference or the stop ramp.
         """
         if self.lines:
             return self._drive_law()
@@ -561,58 +586,60 @@ class _EquationBuilder:
         is_per_actuator = self.shares and not (in_platform or accelerates)
         calls, sizes = self._weights("law_")
         sizes |= {"G": self.n_v * self.m, "x": max(self.platform.position.size, self.n_u)}
-        sizes |= {"pace": n, "push": self.n_u, "model_force": self.n_u}
+        sizes |= {"velocity": n, "command": self.n_u, "model_force": self.n_u}
         if in_platform and not accelerates:
             inputs = {"position": self.work.place("position"), "velocity": self.work.place("speed")}
             calls.append(
                 self._program("jacobian", self.model.actuators, EMBEDDING, inputs, {"G": "G"})
             )
 
-        def push(y: ca.SX, p: ca.SX, G: ca.SX) -> dict[str, ca.SX]:
+        def command(y: ca.SX, p: ca.SX, G: ca.SX) -> dict[str, ca.SX]:
             work, constants = self.work.parts(y), self.p.parts(p)
             w, z = constants["bandwidth"], constants["damping"]
-            q, v, x, speed = work["wanted_q"], work["wanted_v"], work["position"], work["speed"]
+            q, v, x, speed = work["target_q"], work["target_v"], work["position"], work["speed"]
             # reference positions and speeds of all actuators
             all_positions, all_speeds = actuator_motion(self.model.assembly, q, v)
-            _, all_accelerations = actuator_motion(self.model.assembly, q, work["wanted_a"])
+            _, all_accelerations = actuator_motion(self.model.assembly, q, work["target_a"])
             reference = all_positions[self.leading]
             reference_speed = all_speeds[self.leading]
             acceleration = all_accelerations[self.leading]
-            wanted = {"x": reference, "pace": reference_speed, "model_force": acceleration}
+            target = {"x": reference, "velocity": reference_speed, "model_force": acceleration}
             if in_platform:
                 error = pose_error(self.model, q, work["q"])
-                rate, acceleration = v[entry] - work["v"][entry], work["wanted_a"][entry]
+                rate, acceleration = v[entry] - work["v"][entry], work["target_a"][entry]
                 x, speed = work["q"][list(self.platform.q)], work["v"][entry]
             elif is_per_actuator:
-                error = all_positions - work["all"][: self.n_u]
-                rate = all_speeds - work["all"][self.n_u :]
+                error = all_positions - work["all_actuators"][: self.n_u]
+                rate = all_speeds - work["all_actuators"][self.n_u :]
             else:
                 error, rate = reference - x, reference_speed - speed
-            pushed = ca.DM(mass) * (w**2 * error + 2 * z * w * rate)
+            feedback = ca.DM(mass) * (w**2 * error + 2 * z * w * rate)
             if accelerates:
-                return {"x": x, "pace": speed, "push": acceleration + pushed}
+                return {"x": x, "velocity": speed, "command": acceleration + feedback}
             if in_platform:
-                pushed = ca.reshape(G, self.n_v, self.m)[entry, :].T @ pushed
+                feedback = ca.reshape(G, self.n_v, self.m)[entry, :].T @ feedback
             if self.shares:
                 R, C = (ca.reshape(work[name], self.n_u, self.m) for name in ("R", "share"))
                 if is_per_actuator:
-                    pushed = R.T @ pushed
-                pushed = C @ pushed
-            at_rest = {"x": work["position"], "pace": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
-            return {"push": pushed} | ({"gravity": at_rest, "feed-forward": wanted}.get(law, {}))
+                    feedback = R.T @ feedback
+                feedback = C @ feedback
+            at_rest = {"x": work["position"], "velocity": ca.SX(n, 1), "model_force": ca.SX(n, 1)}
+            return {"command": feedback} | (
+                {"gravity": at_rest, "feed-forward": target}.get(law, {})
+            )
 
         reads = {"y": self.work.size, "p": self.p.size, "G": self.n_v * self.m}
-        calls.append(straight("errors", reads, push))
+        calls.append(straight("errors", reads, command))
         force = self.work.place("force")
         if law == "pd":
-            calls.append(straight("pushed", {"push": self.n_u}, lambda a: {force: a}))
+            calls.append(straight("total_force", {"command": self.n_u}, lambda a: {force: a}))
             return Routine(calls=tuple(calls), own=sizes)
         motion = self.model.platform if in_platform and accelerates else self.model.actuators
-        start = self.work.place("wanted_q") if law == "feed-forward" else self.work.place("q")
+        start = self.work.place("target_q") if law == "feed-forward" else self.work.place("q")
         places = {
             "position": "x",
-            "velocity": "pace",
-            "acceleration": "push" if accelerates else "model_force",
+            "velocity": "velocity",
+            "acceleration": "command" if accelerates else "model_force",
         }
         places |= {"start": start} | ({"weight": "weight"} if self.shares else {})
         if accelerates:
@@ -627,8 +654,8 @@ class _EquationBuilder:
             )
             calls.append(
                 straight(
-                    "pushed",
-                    {"push": self.n_u, "model_force": self.n_u},
+                    "total_force",
+                    {"command": self.n_u, "model_force": self.n_u},
                     lambda a, b: {force: a + b},
                 )
             )
@@ -641,7 +668,7 @@ class _EquationBuilder:
         def controls(y: ca.SX) -> dict[str, ca.SX]:
             work = self.work.parts(y)
             position, speed = actuator_motion(
-                self.model.assembly, work["wanted_q"], work["wanted_v"]
+                self.model.assembly, work["target_q"], work["target_v"]
             )
             parameters = Values(self.model.mechanism.parameters.values)
             torques, loops, first = [], [], 0

@@ -42,7 +42,7 @@ class ControllerOptions(Options):
             before the stop.
         stuck: number of samples after which an encoder that does not change is stale, if it should
             move.
-        stuck_motion: distance that a stale encoder should have moved by then, m or rad.
+        stuck_motion: expected motion above which an unchanged encoder is stale, m or rad.
         max_lateness: largest delay of a sample, as a fraction of the period.
         max_pose_jump: largest distance of a coordinate from the value predicted from the last
             samples, m or rad; beyond it, the pose is lost.

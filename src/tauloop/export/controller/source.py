@@ -141,9 +141,9 @@ _SPACE = {"joint": "actuators", "platform": "platform"}
 
 def _field(channel: ControllerChannel) -> list[str]:
     size = "" if channel.columns == (channel.name,) else f"[{channel.size}]"
-    kinds = ", ".join(dict.fromkeys(channel.units))
+    units = ", ".join(dict.fromkeys(channel.units))
     which = "" if not size else f": {', '.join(channel.columns)}"
-    text = textwrap.wrap(comment(f"{channel.meaning}{which} [{kinds}]"), 100)
+    text = textwrap.wrap(comment(f"{channel.meaning}{which} [{units}]"), 100)
     head = [f"    /* {text[0]}", *(f"       {line}" for line in text[1:])]
     head[-1] += " */"
     return [*head, f"    double {channel.name}{size};"]

@@ -134,7 +134,7 @@ def _functions(
             function = replace(
                 function,
                 last_step=single.SINGLE_STEP_TOLERANCE,
-                most_steps=single.NEWTON_ITERATIONS,
+                max_steps=single.NEWTON_ITERATIONS,
                 largest=single.LARGEST,
             )
         functions.append((function, meaning))

@@ -1,4 +1,4 @@
-"""Screw joints of SDF as a hinge with a slide that follows it.
+"""Conversion of SDF screw joints to a hinge and a slide that follows it.
 
 A screw has one coordinate, its angle. It is replaced by a revolute joint with the same name to a
 massless link, and by a prismatic joint from there, which follows the angle by `<mimic>`.
@@ -15,8 +15,8 @@ from tauloop.formats.writing.expression_writer import number
 from tauloop.formats.xml.nodes import XmlNode
 
 SCREW = "screw"
-#: Elements for the lead of a screw, m per revolution (right-handed), and for its form in older
-#: files, rad/m (left-handed).
+#: Element for the lead of a screw, m per revolution (right-handed). Older files have the second
+#: element instead: the inverse, in rad/m, with the opposite sign (left-handed).
 SCREW_PITCH_TAG, OLD_PITCH_TAG = "screw_thread_pitch", "thread_pitch"
 #: Elements of an axis for its direction.
 _DIRECTION = ("xyz", "use_parent_model_frame")
@@ -72,12 +72,12 @@ def _expanded(
     hinge = replace(
         screw,
         attributes=screw.attributes | {"type": "revolute"},
-        children=[*hinge_children, pose, _named(screw, "child", link)],
+        children=[*hinge_children, pose, _text_element(screw, "child", link)],
     )
     direction = (
         [] if axis is None else list(axis.all("xyz")) + list(axis.all("use_parent_model_frame"))
     )
-    multiplier = _named(screw, "multiplier", number(travel))
+    multiplier = _text_element(screw, "multiplier", number(travel))
     mimic = element(screw, "mimic", {"joint": name}, [multiplier])
     slide_joint = element(
         screw,
@@ -85,7 +85,7 @@ def _expanded(
         {"name": slide, "type": "prismatic"},
         [
             pose,
-            _named(screw, "parent", link),
+            _text_element(screw, "parent", link),
             *([] if child is None else [child]),
             element(screw, "axis", {}, [*direction, mimic]),
         ],
@@ -106,7 +106,7 @@ def _travel(reader: ScrewReader, screw: XmlNode, name: str) -> float:
     return -1.0 / old_pitch
 
 
-def _named(source: XmlNode, tag: str, text: str) -> XmlNode:
+def _text_element(source: XmlNode, tag: str, text: str) -> XmlNode:
     return replace(element(source, tag, {}, []), pieces=[text])
 
 

@@ -180,7 +180,7 @@ def _best_fault(fit: Misfits) -> ChannelFault | None:
             alternatives[where] = other.text
     if not alternatives:
         return best
-    what = f"{best.problem.what}; equally well explained: {', or '.join(alternatives.values())}"
+    what = f"{best.problem.what}; equally good explanation: {', or '.join(alternatives.values())}"
     return replace(best, problem=replace(best.problem, what=what), alternatives=alternatives)
 
 

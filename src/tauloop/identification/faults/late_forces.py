@@ -215,9 +215,9 @@ class LateForce:
             f"{best.error:.3g} {self.unit}"
         )
         if others:
-            verdict = "equally well explained" if self.alike > 1 else "next best"
+            verdict = "equally good" if self.alike > 1 else "next best"
             second = others[0]
-            what += f"; {verdict}: it {self._description(second)} ({second.error:.3g} {self.unit})"
+            what += f"; {verdict} explanation: it {self._description(second)} ({second.error:.3g} {self.unit})"
         where = element if best.kind in ("presliding", EARLY_FRICTION) else f"force.{self.output}"
         return Problem(where, what, remedies[best.kind])
 

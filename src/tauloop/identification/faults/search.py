@@ -1,4 +1,4 @@
-"""Search for faults of logs, first in each log separately, then with the fit to all logs."""
+"""Search for faults in logs, first in each log separately, then with the fit to all logs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ MIN_NEGATIVE_DEVIATIONS = 4.0
 FRICTION_KINDS = ("presliding", EARLY_FRICTION)
 #: Kinds of trends that `late_forces` explains.
 LATE_TRENDS = ("delay", "compliance")
-#: Laws of friction that options can add to the fit; the remedies of their problems state how.
+#: Laws of friction that options can add to the fit; the remedy of each problem names the option.
 FITTED_LAWS = ("stribeck", "asymmetric", PRESLIDING)
 #: Filters with a cutoff above this fraction of the decimated rate do not affect decimated samples.
 MAX_EFFECTIVE_CUTOFF = 0.45
@@ -84,7 +84,7 @@ MAX_EFFECTIVE_CUTOFF = 0.45
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SearchMotion:
-    """The part of a log's motion that the search needs after the log has been released.
+    """The part of a log's motion that the search needs after the log has been freed from memory.
 
     Attributes:
         name: name of the log.
@@ -97,7 +97,8 @@ class SearchMotion:
         order: order of the filter of the positions.
         beginning: motion and forces of the first samples, at the log's sampling rate.
         preparation: preparation of the log.
-        prepared_again: the first samples after a second preparation; None for averaged periods.
+        prepared_again: the first samples, prepared twice, to estimate the error that the preparation
+            causes; None for averaged periods.
         common_cutoff: cutoff of the filter of forces and regressor, as a fraction of the rate of
             the regression data; None for no filter.
         late: cached results of `late_forces`, by the checked outputs (None for all).
@@ -120,7 +121,10 @@ class SearchMotion:
     def late_forces(
         self, model: Model, output: str, only: frozenset[str] | None
     ) -> tuple[LateForce, ...]:
-        """Return the late forces of the log, which do not depend on the terms of a fit.
+        """Return the forces of the log that lag or lead the motion, with the likely causes.
+
+        Causes are delays, holds, bending and presliding friction. The result does not depend on the
+        terms of a fit.
 
         Args:
             model: the machine.
@@ -165,8 +169,8 @@ def search_motion(
     count = len(data)
     decimated = prepared.part(slice(None, None, log.factor))
     beginning = decimated.part(slice(None, MAX_SAMPLES_PER_LOG))
-    cutoffs = [log.how.cutoff_of(name) for name in channels(log.log, "position")]
-    shared = common_cutoff(prepared, replace(log.how, decimation=log.factor))
+    cutoffs = [log.effective_preparation.cutoff_of(name) for name in channels(log.log, "position")]
+    shared = common_cutoff(prepared, replace(log.effective_preparation, decimation=log.factor))
     return SearchMotion(
         name=log.name,
         velocity=samples(decimated, "velocity", names)[:count],
@@ -175,9 +179,9 @@ def search_motion(
         period=sample_period(log.log),
         factor=log.factor,
         cutoff=min((cutoff for cutoff in cutoffs if cutoff is not None), default=np.inf),
-        order=log.how.order,
+        order=log.effective_preparation.order,
         beginning=measured_motion(model, prepared.part(slice(None, MAX_LATE_SAMPLES))),
-        preparation=replace(log.how, decimation=log.factor),
+        preparation=replace(log.effective_preparation, decimation=log.factor),
         prepared_again=log.prepared_again(MAX_LATE_SAMPLES),
         common_cutoff=None if shared is None else shared * log.factor,
     )
@@ -195,7 +199,7 @@ def faults_of_log(
 
     If gains of the forces are estimated, single channels are not tested with the model, because the
     scale of the forces is unknown. If a channel is clipped, dead, a copy or held, or a periodic
-    motion does not repeat, no other fault is searched, because this fault may cause the misfit.
+    motion does not repeat, no other fault is searched for, because this fault may cause the misfit.
 
     Args:
         model: the machine.
@@ -255,11 +259,11 @@ def faults_of_log(
 def _explain_late_channels(
     model: Model, faults: Sequence[ChannelFault], late: Sequence[LateForce]
 ) -> tuple[tuple[Problem, ...], tuple[LateForce, ...]]:
-    """Return the problems of late channels, replaced by the causes of late forces where possible.
+    """Return a problem for each late channel, or the cause of its late force if it is known.
 
-    Causes of late forces are compared by validation, and their sizes are more accurate. The problem
-    of a position that leads is also replaced if a delay of the force explains the log equally well.
-    The problem of the force then mentions the position.
+    The causes of `late_forces` are preferred: they are selected by validation, and their magnitudes
+    are more accurate. The problem of a position that leads is also replaced if a delay of the force
+    explains the log equally well. The problem of the force then mentions the position.
 
     Args:
         model: the machine.
@@ -293,7 +297,7 @@ def _explain_late_channels(
         problem = force.problem(friction_element(model, force.output))
         rivals = positions.get(problem.where, []) if force.delay else []
         if rivals:
-            what = f"{problem.what}; equally well explained: {', or '.join(rivals)}"
+            what = f"{problem.what}; equally good explanation: {', or '.join(rivals)}"
             problem = replace(problem, what=what)
         causes.append(problem)
     return tuple(causes), other_causes
@@ -349,7 +353,7 @@ class FitFaults:
 
     Attributes:
         problems: the problems to report.
-        not_shown: descriptions of zeros and factors that the forces do not determine.
+        not_shown: descriptions of zero offsets and factors that the forces do not determine.
         laws: friction laws that can be added to the fit.
         delays: delays of forces, s, by output.
         late_outputs: outputs whose force is late for a reason other than friction.
@@ -372,7 +376,7 @@ def faults_of_fit(
     output: str,
     presliding: PreslidingChoice | None = None,
 ) -> FitFaults:
-    """Return the faults that the fit shows: wrong signs, zeros, scales, trends, late forces, laws.
+    """Return the faults that the fit shows: wrong signs, offsets, scales, trends, late forces, laws.
 
     The channels must have no other fault. If the model lacks a friction law, the coefficient of
     another law can be negative, so missing laws take precedence over wrong signs of their drives.
@@ -391,17 +395,19 @@ def faults_of_fit(
     sign_problems = wrong_signs(training, unknowns, drives)
     if not motions:
         return FitFaults(problems=sign_problems or result.timing_problems)
-    left_by_preparation = _PreparationErrors(model, motions, parts, result, output, presliding)
+    preparation = _PreparationErrors(model, motions, parts, result, output, presliding)
     trends: list[tuple[ResidualTrend, ...]] = []
     for motion, part in zip(motions, parts, strict=True):
         unknowns, _ = friction(model, part)
-        passed = motion.acceleration_filter(part)
-        log_trends = residual_trends(part, unknowns, passed=passed, speeds=motion.velocity)
+        acceleration_filter = motion.acceleration_filter(part)
+        log_trends = residual_trends(
+            part, unknowns, passed=acceleration_filter, speeds=motion.velocity
+        )
         trends.append(
             tuple(
                 trend
                 for trend in log_trends
-                if left_by_preparation.is_less({trend.output: trend.force})
+                if preparation.is_exceeded_by({trend.output: trend.force})
             )
         )
     scales = WrongScales()
@@ -418,7 +424,7 @@ def faults_of_fit(
             for law in missing_laws(
                 parts, element_motions, _friction_owners(model, parts[0]), result
             )
-            if left_by_preparation.is_less({law.output: law.force})
+            if preparation.is_exceeded_by({law.output: law.force})
         )
     lengths = {} if presliding is None else dict(presliding.lengths)
     is_suspicious = bool(sign_problems or laws or lengths)
@@ -432,7 +438,7 @@ def faults_of_fit(
     if scales.problems and all(force.kind in FRICTION_KINDS for _, force in late):
         return FitFaults(problems=scales.problems, not_shown=scales.not_shown)
     faults = _ranked_faults(model, late, trends, laws, sign_problems, result, motions, lengths)
-    problems = faults.problems or _timing_problems(result, left_by_preparation)
+    problems = faults.problems or _timing_problems(result, preparation)
     delays = {force.output: force.delay for _, force in late if force.delay}
     late_outputs = dict.fromkeys(
         force.output for _, force in late if force.kind not in FRICTION_KINDS
@@ -448,11 +454,11 @@ def faults_of_fit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongScales:
-    """The wrong zeros, gear ratios and torque constants of all logs.
+    """The wrong zero offsets, gear ratios and torque constants of all logs.
 
     Attributes:
-        problems: a problem for each log with a wrong size.
-        not_shown: descriptions of zeros and factors that the forces do not determine.
+        problems: a problem for each log with a wrong zero offset, ratio or constant.
+        not_shown: descriptions of zero offsets and factors that the forces do not determine.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -466,7 +472,7 @@ def wrong_scales(
     *,
     output: str,
 ) -> WrongScales:
-    """Return the wrong zeros, gear ratios and torque constants that the forces show.
+    """Return the wrong zero offsets, gear ratios and torque constants that the forces show.
 
     Args:
         model: the machine.
@@ -510,8 +516,8 @@ class _PreparationErrors:
         self._output = output
         self._presliding = presliding
 
-    def is_less(self, explained: Mapping[str, float]) -> bool:
-        """Return whether a fault explains clearly more than the preparation's error in an output.
+    def is_exceeded_by(self, explained: Mapping[str, float]) -> bool:
+        """Return whether a fault explains clearly more in an output than the preparation's error.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -521,8 +527,8 @@ class _PreparationErrors:
             for name, force in explained.items()
         )
 
-    def is_less_than_lengths(self, explained: Mapping[str, float]) -> bool:
-        """Return whether a fault explains more than wrong presliding lengths do in an output.
+    def is_length_error_exceeded_by(self, explained: Mapping[str, float]) -> bool:
+        """Return whether a fault explains more in an output than wrong presliding lengths.
 
         Args:
             explained: RMS forces that the fault explains, SI, by output.
@@ -568,8 +574,8 @@ def _timing_problems(result: Identification, errors: _PreparationErrors) -> tupl
     problems = []
     for term in result.timing:
         explained = dict(zip(names, term.explained.tolist(), strict=True))
-        is_shown = term.is_shown and errors.is_less(explained)
-        if is_shown and errors.is_less_than_lengths(explained):
+        is_shown = term.is_shown and errors.is_exceeded_by(explained)
+        if is_shown and errors.is_length_error_exceeded_by(explained):
             problems.append(term.problem(result.base, result.values, result.standard_deviations))
     return tuple(problems)
 
@@ -697,7 +703,7 @@ def presliding_problems(
                     problems.add(
                         coefficient,
                         "is negative in a fit with presliding friction: "
-                        f"{value:.3g} +- {deviation:.2g} {parameter.unit}, so that the presliding "
+                        f"{value:.3g} +- {deviation:.2g} {parameter.unit}, so the presliding "
                         "column describes another effect",
                         f"align force and motion in time, and do not use --presliding {element}",
                     )
@@ -709,9 +715,9 @@ def presliding_problems(
                 unit = units[drive]
                 problems.add(
                     f"{element}.{PRESLIDING}",
-                    f"reverses over {length:.2g} {unit}, less than the {travel:.2g} {unit} that "
-                    f"{drive} moves from one sample to the next: a force that is late by a "
-                    "fraction of a sample has the same effect",
+                    f"the presliding length of {length:.2g} {unit} is shorter than the {travel:.2g} {unit} "
+                    f"that {drive} moves between samples: a force that is late by a fraction of a "
+                    "sample has the same effect",
                     "align force and motion in time, or sample faster",
                 )
                 break
@@ -719,7 +725,7 @@ def presliding_problems(
 
 
 def _largest_travel(model: Model, motion: SearchMotion, drives: Sequence[str]) -> tuple[float, str]:
-    """Return the largest travel (RMS) of drives between two samples of a log, and the drive.
+    """Return the largest RMS travel between two samples among the drives, and its drive.
 
     The travel is zero if none of the drives is in the log.
     """

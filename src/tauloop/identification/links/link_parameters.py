@@ -64,7 +64,7 @@ class LinkOptions(Options):
     """Known values of links, and the confidence of intervals.
 
     Attributes:
-        known: parameters that are known, such as 'm4=12.5 kg', with or without a standard deviation
+        known: known parameters, such as 'm4=12.5 kg', with or without a standard deviation
             ('m4=12.5 kg +- 0.1 kg'): parameters of the machine file, or standard parameters such as
             forearm.m.
         confidence: probability that an interval contains the true value; 0 for intervals that

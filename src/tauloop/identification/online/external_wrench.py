@@ -335,7 +335,7 @@ def _read(
     for source, name in zip(sources, names, strict=True):
         entry = recorded(source, name, None, repaired)
         _require_channels(model, entry)
-        default = logs[0].how if logs else entry.how
+        default = logs[0].effective_preparation if logs else entry.effective_preparation
         preparation = replace(entry.preparation or default, decimation=1, **options.stated)
         if preparation.cutoff is None:
             cutoff = CUTOFF_RATIO * options.bandwidth / (2.0 * np.pi)
@@ -383,7 +383,7 @@ class _Estimate:
 
 def _estimate(model: Model, log: MeasuredLog, options: ExternalWrenchOptions) -> _Estimate:
     """Return the estimates of one log."""
-    preparation = log.how
+    preparation = log.effective_preparation
     raw = log.log
     prepared = log.prepared()
     period = sample_period(raw)

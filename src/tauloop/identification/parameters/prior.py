@@ -25,18 +25,18 @@ AGREEMENT_POWER = 1.0 / 3.0
 #: Minimum number of ratios that agree with a shared factor.
 MIN_SHARED = 3
 #: Minimum fraction of all ratios that agree with a shared factor.
-MIN_SHARED_SHARE = 0.6
+MIN_AGREEING_FRACTION = 0.6
 #: An estimate is close to the file's value if they differ by less than this factor.
 NEAR_FILE_FACTOR = 1.3
 #: A parameter is compared only if its relative standard deviation is below this value.
 MAX_RELATIVE_DEVIATION = 0.3
 #: A parameter is compared only if its value in the file is at least this fraction of the sum of its
 #: terms' absolute values. Otherwise the value is a small difference of large terms.
-MIN_SUM_SHARE = 0.3
+MIN_SUM_FRACTION = 0.3
 #: A positive quantity is impossible if it is below zero by this number of standard deviations.
 MIN_SIGNIFICANCE = 5.0
 #: It must also be below zero by this fraction of the value in the file.
-MIN_NEGATIVE_SHARE = 0.1
+MIN_NEGATIVE_FRACTION = 0.1
 #: A mass is impossible if it exceeds the sum of all masses in the file by this factor.
 MAX_MASS_RATIO = 10.0
 #: Factors of common unit mistakes, with their explanation.
@@ -101,9 +101,8 @@ class PriorComparison:
         farthest = int(np.argmax(distances))
         name = self.names[compared[farthest]]
         return (
-            f"compared with the machine file: {near} of the {len(ratios)} comparable base parameters are within a "
-            f"factor of {NEAR_FILE_FACTOR:g} of their values in it; the farthest is {name}, which is "
-            f"{ratios[farthest]:.3g} times its value",
+            f"{near} of the {len(ratios)} comparable base parameters are within a factor of {NEAR_FILE_FACTOR:g} of "
+            f"their values in the machine file; {name} differs most (ratio {ratios[farthest]:.3g})",
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -158,9 +157,9 @@ def compare_with_prior(
     magnitudes = np.abs(coefficients) @ np.abs(np.nan_to_num(file_values))
     prior = np.where((is_named & np.isnan(file_values)).any(axis=1), np.nan, sums)
     with np.errstate(invalid="ignore"):
-        is_no_difference = np.abs(prior) > MIN_SUM_SHARE * magnitudes
+        is_well_conditioned = np.abs(prior) > MIN_SUM_FRACTION * magnitudes
         is_determined = deviations < MAX_RELATIVE_DEVIATION * np.abs(values)
-        comparable = is_no_difference & is_determined & (prior != 0.0)
+        comparable = is_well_conditioned & is_determined & (prior != 0.0)
     comparison = PriorComparison(
         names=tuple(parameter.short_name() for parameter in base.base),
         values=values,
@@ -194,7 +193,8 @@ def runaway_masses(physical: ConsistentIdentification) -> tuple[Problem, ...]:
         if mass > MAX_MASS_RATIO * prior > 0.0:
             problems.add(
                 f"mass of {cone.element}",
-                f"is estimated as {mass:.4g} kg, {mass / prior:.3g} times the {prior:.4g} kg of the machine file",
+                f"is estimated as {mass:.4g} kg, {mass / prior:.3g} times its value in the machine file "
+                f"({prior:.4g} kg)",
                 "check the units of the log and of the machine file; increase the weight of the prior",
             )
     return tuple(problems)
@@ -214,7 +214,7 @@ def _shared_factor(
         return ()
     distances = np.abs(np.log(np.abs(ratios) / factor))
     agree = (ratios > 0.0) & (distances <= AGREEMENT_POWER * abs(np.log(factor)))
-    if agree.sum() < max(MIN_SHARED, MIN_SHARED_SHARE * len(indices)):
+    if agree.sum() < max(MIN_SHARED, MIN_AGREEING_FRACTION * len(indices)):
         return ()
     units = [
         f", such as {text}"
@@ -268,15 +268,15 @@ def _impossible_values(
         size = abs(file_value) if np.isfinite(file_value) else 0.0
         margin = MIN_SIGNIFICANCE * deviation
         is_too_heavy = unit == "kg" and 0.0 < MAX_MASS_RATIO * total_mass < value - margin
-        is_negative = value < -margin and value < -MIN_NEGATIVE_SHARE * size
+        is_negative = value < -margin and value < -MIN_NEGATIVE_FRACTION * size
         if not is_too_heavy and not is_negative:
             continue
         stated = "not in the machine file"
         if np.isfinite(file_value):
             stated = f"{file_value:.4g} {unit} in the machine file"
-        reason = "a sum of masses and moments of inertia"
+        reason = "a sum of masses or moments of inertia cannot be negative"
         if is_too_heavy:
-            reason = f"all masses of the file are {total_mass:.4g} kg"
+            reason = f"the total mass in the file is {total_mass:.4g} kg"
         problems.add(
             comparison.names[k],
             f"is estimated as {value:.4g} {unit} (standard deviation {deviation:.2g}; {stated}), which is "

@@ -127,7 +127,7 @@ def chosen_channels(
             choice = choose_channels(
                 model,
                 [entry.log for entry in logs[:fitted]],
-                [entry.how for entry in logs[:fitted]],
+                [entry.effective_preparation for entry in logs[:fitted]],
                 velocities=tuple(usable),
                 cutoffs=cutoffs,
                 estimator=chosen_estimator(options),
@@ -143,7 +143,11 @@ def chosen_channels(
         preparations = list(choice.preparations)
         for validation_log in logs[fitted:]:
             preparations.append(
-                replace(validation_log.how, cutoffs=first.cutoffs, velocities=first.velocities)
+                replace(
+                    validation_log.effective_preparation,
+                    cutoffs=first.cutoffs,
+                    velocities=first.velocities,
+                )
             )
         logs = [replace(entry, preparation=p) for entry, p in zip(logs, preparations, strict=True)]
     notes += [_velocity_note(name, logs[0], usable[name]) for name in usable]
@@ -202,7 +206,7 @@ def _unused_velocities(
 
 def _velocity_note(name: str, log: MeasuredLog, velocity: MeasuredVelocity) -> str:
     """Return a note on the source of a velocity, with the errors of the measured velocity."""
-    source = log.how.source_of(name)
+    source = log.effective_preparation.source_of(name)
     words = {
         "positions": f"velocity of {name}: from its positions",
         "measured": f"velocity of {name}: measured",
@@ -223,8 +227,8 @@ def _velocity_note(name: str, log: MeasuredLog, velocity: MeasuredVelocity) -> s
 
 def _filter_note(log: MeasuredLog) -> str:
     """Return a note on the filters that forces and regressor share."""
-    factor = log.how.decimation
-    cutoff = common_cutoff(log.log, log.how)
+    factor = log.effective_preparation.decimation
+    cutoff = common_cutoff(log.log, log.effective_preparation)
     shared = [f"that of the decimation by {factor}"] if factor > 1 else []
     if cutoff is not None and cutoff * factor < HIGHEST_CUTOFF:
         shared.append(f"one at {cutoff / sample_period(log.log):.3g} Hz")

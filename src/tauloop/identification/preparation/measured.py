@@ -51,9 +51,17 @@ def measured_logs(
             )
             log = replace(log, log=as_signals(runs.log_with_noise()), runs=runs)
         if log.preparation is None:
-            as_first = logs[0] if logs else replace(log, preparation=log.how, is_prepared=False)
+            as_first = (
+                logs[0]
+                if logs
+                else replace(log, preparation=log.effective_preparation, is_prepared=False)
+            )
             log = replace(log, preparation=as_first.preparation, is_prepared=as_first.is_prepared)
-        logs.append(replace(log, preparation=replace(log.how, **options.preparation.stated)))
+        logs.append(
+            replace(
+                log, preparation=replace(log.effective_preparation, **options.preparation.stated)
+            )
+        )
     _require_different(logs)
     return logs
 
@@ -127,7 +135,7 @@ def commanded_regressor(
             belong to another motion.
     """
     record = recorded(source, f"commanded motion of {log.name}", options.data, repairs)
-    derived = replace(log.how, velocity=None, velocities={})
+    derived = replace(log.effective_preparation, velocity=None, velocities={})
     commanded = replace(log, name=record.name, log=record.log, preparation=derived)
     require_positions(model, commanded.log, options.output)
     _require_same_motion(log, commanded, model)

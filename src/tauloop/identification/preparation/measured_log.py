@@ -55,14 +55,14 @@ class MeasuredLog(PlainData, ReprMixin):
     is_prepared: bool = field(default=True, metadata=OMITTED)
 
     @property
-    def how(self) -> Preparation:
+    def effective_preparation(self) -> Preparation:
         """The preparation; a preparation without filters if none is given."""
         return self.preparation or Preparation(cutoff=None)
 
     @property
     def factor(self) -> int:
         """Factor by which regressor and forces are decimated."""
-        return 1 if self.average is not None else self.how.decimation
+        return 1 if self.average is not None else self.effective_preparation.decimation
 
     @property
     def source(self) -> Signals:
@@ -72,9 +72,9 @@ class MeasuredLog(PlainData, ReprMixin):
     def prepared(self) -> Signals:
         """Return the filtered channels, or the average period with derivatives of its series."""
         if self.average is None:
-            return prepared_signals(self.log, self.how)
+            return prepared_signals(self.log, self.effective_preparation)
         return periodic_signals(
-            self.average.log, highest=self.highest, standstill=self.how.standstill
+            self.average.log, highest=self.highest, standstill=self.effective_preparation.standstill
         )
 
     def prepared_again(self, longest: int) -> Signals | None:
@@ -89,7 +89,7 @@ class MeasuredLog(PlainData, ReprMixin):
         """
         if self.average is not None:
             return None
-        how = with_cutoffs(self.log, self.how)
+        how = with_cutoffs(self.log, self.effective_preparation)
         beginning = as_signals(self.log).part(slice(None, longest + 2 * how.trim))
         untrimmed = prepared_signals(beginning, replace(how, trim=0))
         return prepared_signals(untrimmed, how)
@@ -104,7 +104,7 @@ class MeasuredLog(PlainData, ReprMixin):
             period: period of the motion, s.
             highest: highest frequency of the motion, Hz.
         """
-        trim = self.how.trim
+        trim = self.effective_preparation.trim
         trimmed = self.log.dataset().isel({TIME: slice(trim, len(self.log.time) - trim)})
         if round(period / sample_period(trimmed)) == len(trimmed[TIME]):
             stated = channels(trimmed, FORCE_NOISE)
@@ -124,8 +124,8 @@ class MeasuredLog(PlainData, ReprMixin):
         names = channels(self.log, "position")
         return records(
             channel=names,
-            velocity=[self.how.source_of(name) for name in names],
-            cutoff=[self.how.cutoff_of(name) for name in names],
+            velocity=[self.effective_preparation.source_of(name) for name in names],
+            cutoff=[self.effective_preparation.cutoff_of(name) for name in names],
         )
 
     @property

@@ -104,13 +104,18 @@ class PreparedLogs:
     def changed(self, **changes: Any) -> PreparedLogs:
         """Return the logs with other options in the preparation of every log."""
         logs = tuple(
-            replace(entry, preparation=replace(entry.how, **changes)) for entry in self.logs
+            replace(entry, preparation=replace(entry.effective_preparation, **changes))
+            for entry in self.logs
         )
         return replace(self, logs=logs)
 
     def is_same(self, changes: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
         """Return whether two sets of options lead to the same preparation of every log."""
-        return all(replace(log.how, **changes) == replace(log.how, **others) for log in self.logs)
+        return all(
+            replace(log.effective_preparation, **changes)
+            == replace(log.effective_preparation, **others)
+            for log in self.logs
+        )
 
     def is_prepared_as(self, other: PreparedLogs) -> bool:
         """Return whether other logs are the same logs with the same preparations."""
@@ -129,7 +134,7 @@ class PreparedLogs:
         """
         logs = self.changed(**changes).logs
         cutoffs = [
-            entry.how.cutoff_of(name)
+            entry.effective_preparation.cutoff_of(name)
             for entry in logs
             for name in channels_of(entry.log, "position")
         ]
@@ -165,11 +170,14 @@ def _is_same_preparation(entry: MeasuredLog, other: MeasuredLog) -> bool:
     names = channels_of(entry.log, "position")
     shared: dict[str, Any] = {"cutoff": None, "cutoffs": {}, "velocity": None, "velocities": {}}
     is_same = all(
-        entry.how.cutoff_of(name) == other.how.cutoff_of(name)
-        and entry.how.source_of(name) == other.how.source_of(name)
+        entry.effective_preparation.cutoff_of(name) == other.effective_preparation.cutoff_of(name)
+        and entry.effective_preparation.source_of(name)
+        == other.effective_preparation.source_of(name)
         for name in names
     )
-    return is_same and replace(entry.how, **shared) == replace(other.how, **shared)
+    return is_same and replace(entry.effective_preparation, **shared) == replace(
+        other.effective_preparation, **shared
+    )
 
 
 def prepare_logs(
@@ -217,7 +225,7 @@ def prepare_logs(
     if may_choose and not (periodic or how.scan_cutoffs or logs[0].is_prepared):
         free = _unstated(options)
     if free:
-        unchosen = {name: getattr(logs[0].how, name) for name in CHOSEN_OPTIONS}
+        unchosen = {name: getattr(logs[0].effective_preparation, name) for name in CHOSEN_OPTIONS}
         logs, choices = choose_preparation(
             model,
             logs,
@@ -282,7 +290,7 @@ def _scanned(
     scan = scan_filters(
         model,
         [entry.log for entry in logs[:fitted]],
-        [entry.how for entry in logs[:fitted]],
+        [entry.effective_preparation for entry in logs[:fitted]],
         orders=how.scan_orders,
         cutoffs=how.scan_cutoffs,
         standstills=how.scan_standstills,
@@ -293,7 +301,9 @@ def _scanned(
         errors=errors,
     )
     best = {name: getattr(scan.trials[scan.chosen], name) for name in SCANNED_OPTIONS}
-    return [replace(entry, preparation=replace(entry.how, **best)) for entry in logs], scan
+    return [
+        replace(entry, preparation=replace(entry.effective_preparation, **best)) for entry in logs
+    ], scan
 
 
 def _period_records(logs: Sequence[MeasuredLog]) -> Iterator[dict[str, Any]]:
@@ -341,7 +351,7 @@ def _amplitude_losses(log: MeasuredLog, count: int) -> Iterator[Diagnostic]:
     The loss of each channel is evaluated at the highest frequency of its motion.
     """
     raw = as_signals(log.log)
-    how = log.how
+    how = log.effective_preparation
     rate = 1.0 / sample_period(raw)
     losses = {}
     for channel in raw.channels:
@@ -388,17 +398,19 @@ def _with_cutoffs(logs: Sequence[MeasuredLog]) -> list[MeasuredLog]:
     prepared = []
     for entry in logs:
         with naming_log(entry, len(logs)):
-            prepared.append(with_cutoffs(entry.log, entry.how))
+            prepared.append(with_cutoffs(entry.log, entry.effective_preparation))
     lowest: dict[str, float] = {}
     for entry, preparation in zip(logs, prepared, strict=True):
         for name, cutoff in preparation.cutoffs.items():
-            if entry.how.cutoff_of(name) is None:
+            if entry.effective_preparation.cutoff_of(name) is None:
                 lowest[name] = min(cutoff, lowest.get(name, cutoff))
     complete = []
     for entry in logs:
-        if entry.how.cutoff is None:
-            cutoffs = {**lowest, **entry.how.cutoffs}
-            complete.append(replace(entry, preparation=replace(entry.how, cutoffs=cutoffs)))
+        if entry.effective_preparation.cutoff is None:
+            cutoffs = {**lowest, **entry.effective_preparation.cutoffs}
+            complete.append(
+                replace(entry, preparation=replace(entry.effective_preparation, cutoffs=cutoffs))
+            )
         else:
             complete.append(entry)
     return complete

@@ -139,7 +139,7 @@ class SubtractionOptions(Options):
         period: period of the motion, such as 10s. Both runs are averaged over their periods, which
             also determines their noise; the log of the result is one period. The runs must be in
             periodic steady state from the first sample on.
-        max_delay: largest delay between the runs, s, that is searched in both directions.
+        max_delay: largest delay between the runs, s; both directions are searched.
 
     Examples:
         >>> import tauloop as tl

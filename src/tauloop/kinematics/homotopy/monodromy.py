@@ -306,7 +306,7 @@ class _ModeSearch:
         return len(self.known) - before
 
     def probe(self, n: int) -> None:
-        """Follow random points from their systems to the member whose solutions are searched."""
+        """Follow random points from their systems to the member whose solutions are sought."""
         x, y, e = self._members(n)
         end, is_regular = self._track(x, (y, e), (self.y, self.e))
         self._add(end[is_regular])

@@ -445,7 +445,7 @@ ACTUATOR = Shape(
         field("speed", value(units.SPEEDS, "", "positive"), "largest motor speed"),
         field(
             "copper_loss",
-            value(units.COPPERS, "", "positive"),
+            value(units.WINDING_LOSSES, "", "positive"),
             "copper-loss coefficient R/k^2: winding losses per squared force",
         ),
         field(

@@ -138,7 +138,7 @@ INERTIAS = (MASS, INERTIA)
 STIFFNESSES = (STIFFNESS, ANGULAR_STIFFNESS)
 DAMPINGS = (DAMPING, ANGULAR_DAMPING)
 #: Dimensions of the winding losses of a linear and of a rotary motor per squared force.
-COPPERS = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
+WINDING_LOSSES = (TORQUE / TIME / FORCE**2, TORQUE / TIME / TORQUE**2)
 
 #: Usual SI unit of a dimension, if it differs from the product of kg, m, s and rad.
 _SI_NAMES: dict[Dimension, str] = {
@@ -152,8 +152,8 @@ _SI_NAMES: dict[Dimension, str] = {
     ANGULAR_DAMPING: "N m s/rad",
     PRESSURE: "Pa",
     BENDING_STIFFNESS: "N m^2",
-    COPPERS[0]: "W/N^2",
-    COPPERS[1]: "W/N^2/m^2",
+    WINDING_LOSSES[0]: "W/N^2",
+    WINDING_LOSSES[1]: "W/N^2/m^2",
 }
 
 #: Noun for a quantity of a dimension in messages.
@@ -184,8 +184,8 @@ NOUNS: dict[Dimension, str] = {
     DENSITY: "a density",
     LINE_DENSITY: "a mass per length",
     BENDING_STIFFNESS: "a bending stiffness",
-    COPPERS[0]: "a heat per squared force",
-    COPPERS[1]: "a heat per squared torque",
+    WINDING_LOSSES[0]: "a winding loss per squared force",
+    WINDING_LOSSES[1]: "a winding loss per squared torque",
 }
 
 
@@ -209,7 +209,7 @@ USUAL_UNITS: Mapping[str, tuple[float, str]] = {
     "1/K": (1e6, "1e-6/K"),
 }
 #: Magnitude below which a number with a usual unit is shown as zero, SI.
-ZERO_LENGTH = 1e-12
+DISPLAY_ZERO = 1e-12
 
 
 def usual_unit(unit: str) -> tuple[float, str]:
@@ -218,14 +218,14 @@ def usual_unit(unit: str) -> tuple[float, str]:
 
 
 def in_usual_unit(value: float, unit: str) -> tuple[float, str]:
-    """Return the number in its usual unit for a number in SI units, and the name of that unit."""
+    """Convert a number in SI units to its usual unit; return the number and the unit's name."""
     factor, name = usual_unit(unit)
     return factor * value, name
 
 
 def with_usual_unit(value: float, unit: str) -> str:
     """Return a number in SI units as text with its usual unit, such as 12.5 mm or 30 deg."""
-    number, name = in_usual_unit(0.0 if abs(value) < ZERO_LENGTH else value, unit)
+    number, name = in_usual_unit(0.0 if abs(value) < DISPLAY_ZERO else value, unit)
     return f"{number:.4g} {name}".strip()
 
 
@@ -629,14 +629,14 @@ class Interval:
     dimension: Dimension
 
 
-def interval(text: str, between: str, *permitted: Dimension, is_si: bool = False) -> Interval:
+def interval(text: str, separator: str, *permitted: Dimension, is_si: bool = False) -> Interval:
     """Return the range of a text such as ``1.2 m:1.3 m`` or ``:5 deg``.
 
     A unit after only the second end, as in ``200:230 mm``, applies to both.
 
     Args:
         text: text of the range.
-        between: separator of the ends.
+        separator: text between the ends.
         permitted: permitted dimensions; both ends have the same one.
         is_si: whether a number without a unit is in SI units.
 
@@ -644,11 +644,11 @@ def interval(text: str, between: str, *permitted: Dimension, is_si: bool = False
         UnitError: the separator or both ends are missing, an end is not a quantity, or the ends
             have different dimensions or the wrong order.
     """
-    lower_text, separator, upper_text = (piece.strip() for piece in f" {text} ".partition(between))
-    form = f"LOW{between}HIGH"
-    if not separator or not (lower_text or upper_text):
+    lower_text, mark, upper_text = (piece.strip() for piece in f" {text} ".partition(separator))
+    form = f"LOW{separator}HIGH"
+    if not mark or not (lower_text or upper_text):
         raise UnitError(
-            f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{between}2 mm"
+            f"{text.strip()!r} is not {form}", f"write {form}, such as 1 mm{separator}2 mm"
         )
     upper = read_quantity(upper_text, *permitted, is_si=is_si) if upper_text else None
     if lower_text and upper is not None and upper.unit and not literal(lower_text).unit:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.mechanism.description.cursor import Cursor
 from tauloop.mechanism.description.grammar import COLOR
 from tauloop.mechanism.description.placements import Placements, constant_turns
@@ -21,7 +21,7 @@ from tauloop.mechanism.solids.solid import SHAPES, Mesh, Solid, SolidShape
 if TYPE_CHECKING:
     from tauloop.mechanism.links.rigid_tree import constant_angles
 else:
-    (constant_angles,) = late_functions("tauloop.mechanism.links.rigid_tree", "constant_angles")
+    (constant_angles,) = lazy_functions("tauloop.mechanism.links.rigid_tree", "constant_angles")
 
 #: Extensions of supported mesh files.
 MESH_EXTENSIONS = (".stl", ".obj", ".glb", ".ply", ".off")

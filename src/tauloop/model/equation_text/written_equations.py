@@ -1,4 +1,4 @@
-"""Written loop and dynamic equations of a machine, and the formulas of their solution."""
+"""Export of a machine's loop and dynamic equations, and of their solution, as text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EQUATION_PARTS = ("loops", "dynamics", "solved")
 ALL_PARAMETERS = "all"
 #: Results of the solved equations.
 SOLVED_RESULTS = ("q", "force", "closure_force")
-#: A loop equation counts as zero at every position if its residual at `IDENTITY_STATES` poses with
+#: A loop equation counts as identically zero if its residual at `IDENTITY_STATES` poses with
 #: open loops is below this fraction of the machine's characteristic length.
 IDENTITY_TOLERANCE = 1e-10
 #: Number of these poses.
@@ -83,7 +83,7 @@ class EquationOptions(Options):
                 problems.add(
                     "names",
                     f"{new!r} for {name} is not a valid name",
-                    "use letters, digits and _, with a letter first",
+                    "use symbol_table, digits and _, with a letter first",
                 )
 
 
@@ -95,7 +95,7 @@ class WrittenEquations(Result):
         machine: name of the machine.
         symbols: all symbols with their meanings.
         blocks: blocks in which the positions are solved, in order.
-        identical: loop equations that are zero at every position for the current parameters.
+        identical: loop equations that are identically zero for the current parameters.
         redundant: further loop equations that follow from the others for the current parameters.
             The dynamic and the solved equations contain neither `identical` nor `redundant`
             equations.
@@ -126,7 +126,7 @@ def write_equations(
 
     There are three parts, all in SI units:
 
-    - Loop equations: phi(q) = 0. The notes list equations that are zero at every position for the
+    - Loop equations: phi(q) = 0. The notes list equations that are identically zero for the
       current parameters (these are not written if all parameters are numbers), and equations that
       follow from the others.
     - Dynamic equations: M a + h - S u - K^T lambda = 0 for every moving velocity, in the model's
@@ -147,7 +147,7 @@ def write_equations(
 
     Raises:
         InputError: a name does not exist or is already used; or the machine has cables and `parts`
-            contains the solved equations, because tensions within bounds have no closed formula.
+            contains the solved equations, because tensions within bounds have no closed-form solution.
         AssemblyError: there are passive degrees of freedom, and `parts` contains the solved
             equations.
 
@@ -164,7 +164,7 @@ def write_equations(
     model, options = modeled(machine), options or EquationOptions()
     kept = _kept_parameters(model, options)
     model = Model(model.mechanism, kept, formulation=model.formulation)
-    letters, stages = _Letters(model, options), Stages(progress, 5)
+    symbol_table, stages = _SymbolTable(model, options), Stages(progress, 5)
     program = None
     if "solved" in options.parts:
         program = model.functions(options.coordinates).program(INVERSE_DYNAMICS)
@@ -174,14 +174,14 @@ def write_equations(
     stages.done()
     texts = []
     for notation in stages.over((PLAIN, LATEX, PYTHON)):
-        parts = _implicit_parts(model, functions, loop_rows, letters, notation)
+        parts = _implicit_parts(model, functions, loop_rows, symbol_table, notation)
         if program is not None:
-            parts.append(_solved(model, program, letters, notation))
+            parts.append(_solved(model, program, symbol_table, notation))
         texts.append(parts)
     blocks = model.functions(options.coordinates).blocks if program is not None else ()
     heading = f"Equations of {model.mechanism.name}, {model.formulation.name}, SI units"
     start = model.assembly.q.tolist()
-    used = letters.used(texts[-1])
+    used = symbol_table.used(texts[-1])
     python = python_text(heading, used, texts[2], start, model.mechanism.parameters.values, kept)
     diagnostics = omission_diagnostics(model.mechanism) + tuple(
         compared(
@@ -219,8 +219,8 @@ def _kept_parameters(model: Model, options: EquationOptions) -> tuple[str, ...]:
     return kept
 
 
-class _Letters:
-    """The symbols of a machine's equations by role; names are used once."""
+class _SymbolTable:
+    """The symbols of a machine's equations by role; their names are unique."""
 
     def __init__(self, model: Model, options: EquationOptions) -> None:
         topology = model.topology
@@ -306,7 +306,7 @@ class _LoopRows:
 
     Attributes:
         written: indices of the rows that are written.
-        identical: names of rows that are zero at every position.
+        identical: names of rows that are identically zero.
         redundant: names of further rows that follow from the others.
     """
 
@@ -317,7 +317,7 @@ class _LoopRows:
     def title(self, name: str) -> str:
         """Return the name of a row, with the reason if other parts of the equations omit it."""
         if name in self.identical:
-            return f"{name}; zero at every position for these parameters"
+            return f"{name}; identically zero for these parameters"
         if name in self.redundant:
             return f"{name}; follows from the others for these parameters"
         return name
@@ -329,25 +329,25 @@ class _LoopRows:
         if self.identical:
             is_left_out = not model.free
             notes.append(
-                f"Zero at every position for these parameters{', and not written' if is_left_out else ''}: "
-                f"{len(self.identical)} of {count} loop equations ({', '.join(self.identical)})."
+                f"{len(self.identical)} of {count} loop equations are identically zero for these parameters"
+                f"{' and are omitted' if is_left_out else ''}: {', '.join(self.identical)}."
             )
         if self.redundant:
             notes.append(
-                f"Following from the others for these parameters: {len(self.redundant)} of {count} loop equations "
-                f"({', '.join(self.redundant)})."
+                f"{len(self.redundant)} of {count} loop equations follow from the others for these parameters: "
+                f"{', '.join(self.redundant)}."
             )
         constant = assembly.topology.coordinates_of(assembly.frozen)
         if constant and count:
             names = [
                 f"{assembly.topology.coordinate_names[i]} = {assembly.q[i]:.6g}" for i in constant
             ]
-            notes.append(f"Constant on every motion for these parameters: {', '.join(names)}.")
+            notes.append(f"Constant during all motions for these parameters: {', '.join(names)}.")
         return tuple(notes)
 
 
 def _loop_rows(model: Model) -> _LoopRows:
-    """Sort the loop equations by their residuals at poses with open loops."""
+    """Classify the loop equations by their residuals at poses with open loops."""
     loops, rng = model.assembly.loops, np.random.default_rng(0)
     q = model.assembly.states[:IDENTITY_STATES]
     if not loops.names:
@@ -399,11 +399,15 @@ def _implicit_functions(
 
 
 def _implicit(
-    name: str, function: ca.Function, titles: list[str], letters: _Letters, notation: Notation
+    name: str,
+    function: ca.Function,
+    titles: list[str],
+    symbol_table: _SymbolTable,
+    notation: Notation,
 ) -> Part:
     """Return the text of the loop equations or of the dynamic equations."""
-    roles = {"q": letters.q, "v": letters.v, "a": letters.a, "u": letters.force}
-    roles |= {"lambda": letters.closure, "theta": letters.theta}
+    roles = {"q": symbol_table.q, "v": symbol_table.v, "a": symbol_table.a, "u": symbol_table.force}
+    roles |= {"lambda": symbol_table.closure, "theta": symbol_table.theta}
     writer = Writer(notation)
     (residual,) = writer.written(
         function, [_formulas(symbols, notation) for symbols in roles.values()], [True]
@@ -423,11 +427,13 @@ def _implicit_parts(
     model: Model,
     functions: Mapping[str, tuple[ca.Function, list[str]]],
     loop_rows: _LoopRows,
-    letters: _Letters,
+    symbol_table: _SymbolTable,
     notation: Notation,
 ) -> list[Part]:
     """Return the texts of the loop and dynamic equations that are to be written."""
-    parts = [_implicit(name, *function, letters, notation) for name, function in functions.items()]
+    parts = [
+        _implicit(name, *function, symbol_table, notation) for name, function in functions.items()
+    ]
     notes = loop_rows.notes(model)
     return [replace(part, notes=notes) if part.name == "loops" else part for part in parts]
 
@@ -445,31 +451,33 @@ def _results(
     return tuple(zip(names, (formula.text for formula in formulas), strict=True))
 
 
-def _solved(model: Model, program: Program, letters: _Letters, notation: Notation) -> Part:
+def _solved(model: Model, program: Program, symbol_table: _SymbolTable, notation: Notation) -> Part:
     """Return the text of inverse dynamics, from the given motion to forces."""
     weight = notation.number(1.0)
     values: dict[str, list[Formula]] = {
         name: _formulas(symbols, notation)
         for name, symbols in (
-            ("position", letters.position),
-            ("velocity", letters.velocity),
-            ("acceleration", letters.acceleration),
-            ("theta", letters.theta),
+            ("position", symbol_table.position),
+            ("velocity", symbol_table.velocity),
+            ("acceleration", symbol_table.acceleration),
+            ("theta", symbol_table.theta),
         )
     }
     start = "start[%d]" if notation is not LATEX else r"q^{\mathrm{start}}_{%d}"
     values["start"] = [Formula(text=start % i) for i in range(model.topology.n_q)]
-    values["weight"] = [weight] * len(letters.force)
+    values["weight"] = [weight] * len(symbol_table.force)
     wanted = [set(SOLVED_RESULTS)]
     for step in reversed(program.steps[1:]):
         if isinstance(step, Bounded):
-            what = "cable tensions within bounds result from a search and have no closed formula"
+            what = (
+                "cable tensions within bounds result from a search and have no closed-form solution"
+            )
             raise InputError.of("parts", what, "use --parts loops,dynamics")
         names = wanted[-1] | set(step.inputs)
         if isinstance(step, Newton):
             names.add(step.start)
         wanted.append(names)
-    by_name = dict(zip(model.topology.coordinate_names, letters.q, strict=True))
+    by_name = dict(zip(model.topology.coordinate_names, symbol_table.q, strict=True))
     writer, loops, first_line = Writer(notation), [], 0
     for step, needed in zip(program.steps, reversed(wanted), strict=True):
         if isinstance(step, Bounded):
@@ -511,7 +519,11 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
         loops.append((tuple(writer.lines[first_line:]), loop))
         first_line = len(writer.lines)
         values[step.solution] = unknowns
-    titles = {"q": letters.q, "force": letters.force, "closure_force": letters.closure}
+    titles = {
+        "q": symbol_table.q,
+        "force": symbol_table.force,
+        "closure_force": symbol_table.closure,
+    }
     return Part(
         name="solved",
         before=tuple(loops),
@@ -520,8 +532,8 @@ def _solved(model: Model, program: Program, letters: _Letters, notation: Notatio
             name: _results(symbols, values[name], notation) for name, symbols in titles.items()
         },
         arguments={
-            "position": _python_names(letters.position),
-            "velocity": _python_names(letters.velocity),
-            "acceleration": _python_names(letters.acceleration),
+            "position": _python_names(symbol_table.position),
+            "velocity": _python_names(symbol_table.velocity),
+            "acceleration": _python_names(symbol_table.acceleration),
         },
     )

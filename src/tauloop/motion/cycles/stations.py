@@ -267,7 +267,7 @@ def load_cycle(path: str | Path, model: Model) -> CycleList:
         model: the machine; the list uses names of its platform positions.
 
     Raises:
-        DescriptionError: the file has errors. All errors are listed with their lines.
+        DescriptionError: the file has errors. All errors are listed with line numbers.
 
     Examples:
         >>> import tauloop as tl
@@ -286,7 +286,7 @@ def loads_cycle(text: str, model: Model, file: str = "<text>") -> CycleList:
         file: name of the file for messages.
 
     Raises:
-        DescriptionError: the text has errors. All errors are listed with their lines.
+        DescriptionError: the text has errors. All errors are listed with line numbers.
     """
     root = document(parse_nodes(text, file), file, CYCLE)
     root.collector.raise_any()  # a file with structural errors cannot be read further

@@ -1,4 +1,4 @@
-"""Cost rate of a motion: heat of motors and friction, or wear of the drives.
+"""Cost rate of a motion: losses of motors and friction, or wear of the drives.
 
 Source: ISO 281:2007, ISO 3408-5:2006 (exponents of life); Palmgren 1924, Miner 1945 (parts of a
 life add up); Archard 1953, Contact and rubbing of flat surfaces.
@@ -29,7 +29,7 @@ COULOMB_SMOOTHING = 1e-2
 
 
 def copper_losses(mechanism: Mechanism, copper_loss: float) -> np.ndarray:
-    """Return the heat of each motor per squared force (n_u,), W/N^2 or W/(N m)^2.
+    """Return the winding loss of each motor per squared force (n_u,), W/N^2 or W/(N m)^2.
 
     The result is `copper_loss` for all motors; if this is zero, the value of each motor in the
     machine file.
@@ -42,19 +42,19 @@ def require_goal(model: Model, objective: str, copper_loss: float) -> None:
     """Reject an objective for which the machine file lacks data.
 
     Raises:
-        InputError: the heat of a motor or a largest force is missing, or the wear of rotary and
+        InputError: the winding loss of a motor or a largest force is missing, or the wear of rotary and
             linear motors would be added.
     """
     mechanism = model.mechanism
     _, units = model.output_ports("actuators")
     if objective == "energy":
-        without_heat = [
+        without_loss = [
             a.name
             for a, k in zip(mechanism.actuators, copper_losses(mechanism, copper_loss), strict=True)
             if k == 0
         ]
-        if without_heat:
-            what = f"the energy needs the heat of the motors, which is missing for {', '.join(without_heat)}"
+        if without_loss:
+            what = f"the energy needs the winding losses of the motors, which are missing for {', '.join(without_loss)}"
             raise InputError.of(
                 "copper_loss",
                 what,
@@ -95,7 +95,7 @@ def power(
         model: the machine.
         force, speeds, accelerations: values of the motors (n_u,).
         friction: power lost in the friction of the machine without drive lines, W.
-        copper_loss: motor heat per squared force (n_u,).
+        copper_loss: winding loss per squared force (n_u,).
     """
     mechanism = model.mechanism
     motors = []

@@ -71,7 +71,7 @@ class Objective(Options):
     Attributes:
         optimize: quantity to minimize: time, energy or wear.
         max_duration: largest duration, s.
-        copper_loss: motor heat per squared force, W/N^2 or W/(N m)^2; by default the values of the
+        copper_loss: winding loss per squared force, W/N^2 or W/(N m)^2; by default the values of the
             machine file.
         exponent: exponent of forces in the wear.
         max_condition: largest bound on the condition number (dimensionless); by default three times

@@ -312,7 +312,7 @@ def rows_at(
         ends: all coordinates at both ends of the motion (2, n_q); ranges are widened to include
             them.
         condition: largest bound on the condition number.
-        copper_loss: motor heat per squared force (n_u,), W/N^2 or W/(N m)^2.
+        copper_loss: winding loss per squared force (n_u,), W/N^2 or W/(N m)^2.
         exponent: exponent of the forces in the wear.
     """
     loops = IteratedLoops(model, chart, ends)

@@ -1,4 +1,4 @@
-"""Fastest rate of a stroke with cables: bounds of tensions as quadratics in the rate.
+"""Maximum stroke rate of cable machines: tension bounds as quadratic functions of the rate.
 
 The forces of redundant winches can be chosen, so they are not quadratic in the rate r. The condition
 that there are forces within the bounds is quadratic, however. The bounds are G y >= h, where y are
@@ -28,11 +28,11 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margins:
-    """Tensions along a stroke.
+    """Use of the tension bounds along a stroke.
 
     Attributes:
-        share: used fraction of the bounds (M,): 1 if they are just satisfied, 0 in the middle of
-            the narrowest bounds.
+        share: utilization of the tension bounds (M,): 0 at the center of the narrowest bounds, 1 at
+            a bound.
         cable: index of the cable that limits the margin (M,); -1 if nothing limits it.
         weights: weights of the condition that limits the margin (M, n).
     """
@@ -70,7 +70,7 @@ def conditions(
 ) -> Quadratics:
     """Return the conditions of the weights as functions of the rate (M,).
 
-    They must not be positive. Their unit is half of the narrowest bounds.
+    They must not be positive. They are normalized by half the width of the narrowest bounds.
     """
 
     def condition(r: float) -> np.ndarray:
@@ -98,7 +98,11 @@ def tension_problems(
         "or other bounds"
     )
     return [
-        replace(problem, what=f"however slow, at {place}: {problem.what}", remedy=remedy)
+        replace(
+            problem,
+            what=f"even at arbitrarily low speed, at {place}: {problem.what}",
+            remedy=remedy,
+        )
         for problem in problems
     ]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.records import dataclass
 from tauloop.model import Model
 
 if TYPE_CHECKING:
     from scipy.linalg import expm
 else:
-    (expm,) = late_functions("scipy.linalg", "expm")
+    (expm,) = lazy_functions("scipy.linalg", "expm")
 
 #: Matrix from boundary conditions on an interval of unit length to the coefficients of a quintic.
 _QUINTIC = np.linalg.inv(

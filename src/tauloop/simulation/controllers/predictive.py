@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from tauloop.common.errors import InputError, Problems
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.options import option
 from tauloop.common.records import dataclass
 from tauloop.common.result import Diagnostic, diagnostic
@@ -38,7 +38,7 @@ from tauloop.simulation.controllers.redundant import spread
 if TYPE_CHECKING:
     from scipy.linalg import cho_factor, cho_solve, solve_discrete_are
 else:
-    cho_factor, cho_solve, solve_discrete_are = late_functions(
+    cho_factor, cho_solve, solve_discrete_are = lazy_functions(
         "scipy.linalg", "cho_factor", "cho_solve", "solve_discrete_are"
     )
 

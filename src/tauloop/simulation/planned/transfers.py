@@ -60,9 +60,9 @@ class TransferOptions(LimitOptions):
             those of the start.
         rotation: rotation vector 'rx,ry,rz' in rad from start to end, for a platform with all
             rotations.
-        optimize: objective: time; energy (motor heat and friction, including drive lines); or wear
+        optimize: objective: time; energy (winding losses and friction, including drive lines); or wear
             (equivalent motor travel at full force, sum of ∫ |force / largest|^p |speed| dt).
-        copper_loss: motor heat per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
+        copper_loss: winding loss per squared force, R/k^2 at the actuator, W/N^2 or W/(N m)^2, for all
             motors; by default the value of each motor in the machine file.
         exponent: exponent p of the wear: 3 for balls and gears, 10/3 for rollers (ISO 281), 1 for
             sliding (Archard).
@@ -94,7 +94,7 @@ class TransferOptions(LimitOptions):
     rotation: tuple[float, ...] | None = option(None, metavar="RX,RY,RZ", unit=units.ANGLE)
     optimize: str = option("time", choices=("time", "energy", "wear"))
     copper_loss: float = option(
-        0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.COPPERS
+        0.0, least=0.0, below=np.inf, metavar="QUANTITY", unit=units.WINDING_LOSSES
     )
     exponent: float = option(3.0, least=1.0, most=12.0)
     max_duration: float = option(np.inf, above=0.0, metavar="TIME", unit=units.TIME)

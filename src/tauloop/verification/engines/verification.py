@@ -52,8 +52,8 @@ class VerifyOptions(Options):
         seed: seed of the random states.
         wrench: wrench at the tool, such as 'fx=10,mz=0.5' (N, N m, base frame), for an additional
             comparison.
-        max_condition: largest condition number of the linear blocks; it amplifies the rounding
-            errors of both sides. States with larger condition numbers are not compared.
+        max_condition: largest condition number of the linear loop equations; states above it are
+            not compared, because their rounding errors are amplified on both sides.
 
     Examples:
         >>> import tauloop as tl

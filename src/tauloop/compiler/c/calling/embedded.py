@@ -30,7 +30,7 @@ from tauloop.common.records import dataclass
 #: Options of TinyCC: without its headers, its libraries, and warnings.
 OPTIONS = b"-nostdinc -nostdlib -w"
 OUTPUT_IN_MEMORY = 1
-#: Functions that generated code calls, by their C types: double of one or two doubles.
+#: Mathematical functions that generated code calls, by the number of their arguments (double).
 UNARY: tuple[str, ...] = (
     *("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "fabs", "floor", "ceil"),
     *("trunc", "rint", "tanh", "cosh", "sinh", "atanh", "acosh", "asinh", "log1p", "expm1", "erf"),
@@ -82,8 +82,8 @@ unsigned long __fixunsdfdi(double x)
 }
 unsigned long __fixunssfdi(float x) { return __fixunsdfdi(x); }
 """
-#: Headers whose contents `DECLARATIONS` replaces.
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(\w+\.h)>[^\n]*$", re.MULTILINE)
+#: Headers whose contents `DECLARATIONS` replaces.
 HEADERS = ("math.h", "stddef.h", "stdint.h", "stdlib.h", "string.h")
 #: Static data that may be written: its page would have to be writable and executable.
 _WRITABLE_STATIC = re.compile(r"^[ \t]*static\b(?![^;={(]*\bconst\b)[^;(){}]*[;=]", re.MULTILINE)
@@ -173,7 +173,7 @@ class _Tcc:
 
     @staticmethod
     @functools.cache
-    def opened(path: str) -> _Tcc:
+    def load(path: str) -> _Tcc:
         """Return the functions of the library at a path."""
         return _Tcc(path)
 
@@ -197,7 +197,7 @@ class _Tcc:
         self._pages[new] = pages
         return new
 
-    def linked(self, state: int) -> bool:
+    def link(self, state: int) -> bool:
         """Link compiled code into separate, read-only pages; return whether linking succeeded."""
         before = set(self._pages)
         self.call.tcc_set_realloc(self._allocate)
@@ -240,7 +240,7 @@ class MemoryCode:
         for source in sources:
             if match := _WRITABLE_STATIC.search(source):
                 raise _refused(f"writable static data: {match[0].strip()}")
-        tcc = _Tcc.opened(compiler.path)
+        tcc = _Tcc.load(compiler.path)
         message = ctypes.create_string_buffer(MESSAGE_SIZE)
         with tcc.lock:
             state = tcc.call.tcc_new()
@@ -254,7 +254,7 @@ class MemoryCode:
                     text = f"{DECLARATIONS}{_INCLUDE.sub(_without_header, source)}"
                     if tcc.call.tcc_compile_string(state, text.encode("ascii")):
                         raise _refused(message.value.decode(errors="replace"))
-                if not tcc.linked(state):
+                if not tcc.link(state):
                     raise _refused(message.value.decode(errors="replace"))
             except (EngineError, OSError) as error:
                 tcc.delete(state)

@@ -12,10 +12,10 @@ from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
 
-#: A projection onto the loops ends with the step that starts from a residual below this value
-#: (characteristic lengths or dimensionless). The residual after this step is about the square of
-#: this value, a rounding error.
-RETURNED = 1e-12
+#: Residual (characteristic lengths or dimensionless) below which the projection onto the loop
+#: constraints takes its last Newton step. This step squares the residual, so that only rounding
+#: errors remain.
+PROJECTION_TOLERANCE = 1e-12
 
 
 class Precision(Enum):
@@ -23,7 +23,8 @@ class Precision(Enum):
 
     Attributes:
         DOUBLE: 64 bits.
-        SINGLE: 32 bits: half the memory, and many times the operations on most graphics processors.
+        SINGLE: 32 bits: half the memory, and many times the throughput on most
+            GPUs.
     """
 
     DOUBLE = "double"
@@ -45,9 +46,9 @@ class Precision(Enum):
         return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
 
     @property
-    def returned(self) -> float:
-        """Residual before the last projection step, characteristic lengths or dimensionless."""
-        return RETURNED if self is Precision.DOUBLE else single.RETURNED
+    def projection_tolerance(self) -> float:
+        """Residual below which a projection takes its last step (lengths or dimensionless)."""
+        return PROJECTION_TOLERANCE if self is Precision.DOUBLE else single.PROJECTION_TOLERANCE
 
     def written(self, text: str) -> str:
         """Return C text of doubles, converted to this precision."""
@@ -60,6 +61,6 @@ class Precision(Enum):
         return replace(
             function,
             last_step=single.SINGLE_STEP_TOLERANCE,
-            most_steps=single.NEWTON_ITERATIONS,
+            max_steps=single.NEWTON_ITERATIONS,
             largest=single.LARGEST,
         )

@@ -26,10 +26,10 @@ SMALLEST_PIVOT = 1e-4
 #: Position residuals above this indicate that Newton's method has not converged. It is ten times
 #: the rounding of ten characteristic lengths.
 CONVERGED = 1e-5
-#: A projection onto the loops ends with the step that starts from a residual below this
-#: (characteristic lengths or dimensionless). It is ten times the rounding of ten characteristic
+#: Residual (characteristic lengths or dimensionless) below which the projection onto the loop
+#: constraints takes its last Newton step. It is ten times the rounding of ten characteristic
 #: lengths.
-RETURNED = 1e-5
+PROJECTION_TOLERANCE = 1e-5
 #: Smallest tolerance of a step; the rounding error of a state is a tenth of it.
 LEAST_TOLERANCE = 1e-6
 #: Smallest step of an integrator, s; at times of some seconds, adjacent floats differ by a tenth of

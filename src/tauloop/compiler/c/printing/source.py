@@ -150,14 +150,14 @@ class CFunction(CSignature):
         program: program that the function computes.
         last_step: step tolerance: Newton's loop ends after a step shorter than this (characteristic
             lengths, rad or dimensionless).
-        most_steps: maximum number of Newton steps.
+        max_steps: maximum number of Newton steps.
         largest: limit of the Euclidean norm of inputs and outputs, beyond which entry 0
             of the output `health` is -1e300.
     """
 
     program: Program
     last_step: float = NEWTON_STEP_TOLERANCE
-    most_steps: int = field(default=NEWTON_ITERATIONS, repr=False)
+    max_steps: int = field(default=NEWTON_ITERATIONS, repr=False)
     largest: float = field(default=LARGEST, repr=False)
 
 
@@ -779,7 +779,7 @@ def _newton(step: Newton, layout: _Layout, function: CFunction) -> list[str]:
             for i in range(step.size)
         ),
         "    }",
-        f"    for (int iteration = 1; iteration <= {function.most_steps}; ++iteration) {{",
+        f"    for (int iteration = 1; iteration <= {function.max_steps}; ++iteration) {{",
         f"        {layout.loop}",
         *(f"{inner}double dx_{i};" for i in range(step.size)),
         *_undivided(step.function.function, *ports, {"dx", step.pivot_values}, step_access, inner),

@@ -27,7 +27,7 @@ def add_joint(
     """Add a joint to the structure; skip the platform's joint if it allows all motions.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         joint: the joint of the machine.
         springs: stiffness of single coordinates, by name.
         inertias: inertia of single coordinates, by name.

@@ -31,7 +31,7 @@ def add_rotor_mass(
     """Add the inertia of a motor that moves with the length of a rod.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         name: name of the rod.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
         inertia: mass that moves with the change of the length, kg.
@@ -64,7 +64,7 @@ def add_axial_spring(
     """Add a spring along a rod.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         rod: rod of the machine; the spring has the same name.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
         stiffness: stiffness of the spring, N/m; None for no stiffness.
@@ -90,7 +90,7 @@ def add_rigid_mass(
     Along the rod, all points of a part move by (1 - φ) u_A + φ u_B.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         rod: a rod without sections.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
         axial_fractions: φ of the lower and of the upper part; None for a rod of fixed length.

@@ -38,11 +38,11 @@ from tauloop.mechanism.expression import Expression
 from tauloop.mechanism.model import Inertia, Rod, SlenderPart
 
 
-def drive_rod(parts: StructureParts, name: str) -> None:
+def insert_rotor(parts: StructureParts, name: str) -> None:
     """Insert a rotor between the two parts of a telescopic rod, in series with its spring.
 
     Args:
-        parts: the structure so far, with the rod and its rotor.
+        parts: the structure under construction, which already contains the rod and its rotor.
         name: name of the rod.
     """
     index = [element.name for element in parts.elements].index(name)
@@ -75,7 +75,7 @@ def add_rod(
     """Add a rod or cable to the structure.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         rod: the rod of the machine.
         springs: stiffness of single coordinates, by name.
         inertias: inertia of single coordinates, by name.
@@ -143,7 +143,7 @@ def _add_elastic_rod(
     """Add a rod with beam sections and springs in series along its axis.
 
     Args:
-        parts: the structure so far.
+        parts: the structure under construction.
         rod: the rod of the machine.
         start, end: bodies or nodes that carry the ends, and positions (N, 3) of the ends.
         contacts: stiffness of the contacts at both ends; None for a rigid contact.
@@ -221,5 +221,5 @@ def _section_z_direction(parts: StructureParts, rod: Rod, start: Array, end: Arr
 
 
 def _non_rigid(*springs: Expression | None) -> tuple[Expression, ...]:
-    """Return the springs that are not rigid (None)."""
+    """Return the springs without the rigid ones (None)."""
     return tuple(spring for spring in springs if spring is not None)

@@ -1,4 +1,4 @@
-"""Detection of positions with a wrong unit: the loops close only in another unit."""
+"""Detection of wrong position units: the loops close only if another unit is assumed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ CHECKED_SAMPLES = 50
 
 @contextmanager
 def with_unit_problems(model: Model, logs: Sequence[Log]) -> Iterator[None]:
-    """Add problems of wrong units (`wrong_units`) to an error of the block, a motion out of reach.
+    """Prepend problems of wrong units (`wrong_units`) to a `PoseError` of the block.
+
+    Positions in a wrong unit are usually out of reach.
 
     Args:
         model: the machine.

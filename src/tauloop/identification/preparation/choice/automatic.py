@@ -107,7 +107,7 @@ class _PreparationSearch:
         longest = max(len(log.time) for log in before_held_out)
         stride = max(1, math.ceil(longest / MAX_TRIAL_SAMPLES))
         self._trials = Trials(model, before_held_out, estimator, output, ties, stride=stride)
-        self.preparations = [entry.how for entry in logs]
+        self.preparations = [entry.effective_preparation for entry in logs]
         self.error = self.error_of(self.preparations)
 
     def error_of(self, preparations: Sequence[Preparation]) -> float:
@@ -191,7 +191,9 @@ def choose_preparation(
         second_round = search.choose("cutoff", values, _change_cutoff, middle)
         choices[0] = _join_rounds(choices[0], second_round)
     chosen = {name: getattr(search.preparations[0], name) for name in CHOSEN_OPTIONS}
-    prepared = [replace(entry, preparation=replace(entry.how, **chosen)) for entry in logs]
+    prepared = [
+        replace(entry, preparation=replace(entry.effective_preparation, **chosen)) for entry in logs
+    ]
     if "decimation" in free:
         prepared = [replace(entry, preparation=_decimated(entry)) for entry in prepared]
     return prepared, tuple(choices)
@@ -228,7 +230,7 @@ def _least_cutoff(entry: MeasuredLog) -> float:
     """Return the lowest cutoff, Hz, whose loss of acceleration amplitude is still allowed."""
     rate = 1.0 / sample_period(entry.log)
     tops = [
-        top_of_motion(channel.values, rate=rate, order=entry.how.order)
+        top_of_motion(channel.values, rate=rate, order=entry.effective_preparation.order)
         for channel in entry.log.channels
         if channel.quantity == "position"
         and len(channel.values) >= MIN_SPECTRUM_SAMPLES
@@ -253,9 +255,9 @@ def _join_rounds(first: PreparationChoice, second: PreparationChoice) -> Prepara
 
 def _decimated(entry: MeasuredLog) -> Preparation:
     """Return the preparation with the decimation that its cutoff allows, for long logs."""
-    cutoff = common_cutoff(entry.log, entry.how)
+    cutoff = common_cutoff(entry.log, entry.effective_preparation)
     count = len(entry.log.time)
     if cutoff is None or count < MIN_ROWS_TO_DECIMATE:
-        return entry.how
+        return entry.effective_preparation
     factor = min(int(0.5 / (OVERSAMPLING * cutoff)), count // MIN_ROWS_TO_DECIMATE * 2)
-    return replace(entry.how, decimation=max(1, factor))
+    return replace(entry.effective_preparation, decimation=max(1, factor))

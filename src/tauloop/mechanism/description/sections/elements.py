@@ -8,7 +8,7 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tauloop.common.names.lazy import late_functions
+from tauloop.common.names.lazy import lazy_functions
 from tauloop.common.records import dataclass
 from tauloop.mechanism.description import units
 from tauloop.mechanism.description.cursor import Cursor
@@ -41,7 +41,7 @@ from tauloop.mechanism.suggestions import listing
 if TYPE_CHECKING:
     from tauloop.mechanism.description.sections.curves import read_curve
 else:
-    (read_curve,) = late_functions("tauloop.mechanism.description.sections.curves", "read_curve")
+    (read_curve,) = lazy_functions("tauloop.mechanism.description.sections.curves", "read_curve")
 
 
 @dataclass(slots=True)
