@@ -861,7 +861,8 @@ def _compared(line: Line, facts: Facts, old: Checkout, new: Checkout, names: Any
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(c.run, w) for c, w in zip((old, new), words, strict=True)]
         before, after = (job.result() for job in jobs)
-    keys = names.JSON_KEYS if names else {}
+    paths = names.JSON_KEYS if names else {}
+    keys = {old.rpartition("/")[2]: new.rpartition("/")[2] for old, new in paths.items()}
     comparison = Comparison(line.tolerance, keys, UNCOMPARED | line.uncompared)
     found = _found(before, after, comparison)
     if line.words.startswith("export") and after.code == 0:

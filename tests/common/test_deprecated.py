@@ -26,6 +26,8 @@ from tauloop.drives.criteria import Criteria
 from tauloop.drives.machine.circle import Lap
 from tauloop.drives.machine.play import PlayMap
 from tauloop.kinematics.workspaces.map import Workspace
+from tauloop.mechanism.drive_line import LineInertia
+from tauloop.mechanism.model import CombinedFriction, Coupling
 from tauloop.mechanism.solids.solid import Solid
 from tauloop.model.forces.hybrid import HybridFunctions
 from tauloop.model.motion import Motion
@@ -95,6 +97,11 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.authoring.NewMachine,
         tl.drives.ParetoFront,
         tl.calibration.Tolerances,
+        tl.dynamics.ActuatorLoad,
+        tl.identification.ElementMotion,
+        Coupling,
+        CombinedFriction,
+        LineInertia,
         tl.calibration.Observability,
         tl.calibration.Selection,
         tl.calibration.Instrument,

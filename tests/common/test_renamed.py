@@ -96,6 +96,9 @@ def test_paths_into_results_may_have_old_keys():
     assert not JSON_KEYS.keys() & data.keys()
     data |= dict.fromkeys(JSON_KEYS.values(), data["diagnostics"])
     for old, new in JSON_KEYS.items():
+        if "/" in old:
+            assert current_path(old.replace("*", "motor")) == new.replace("*", "motor")
+            continue
         value = scalar(data, current_path(f"{old}/largest loop residual/value"))
         assert value == scalar(data, f"{new}/largest loop residual/value")
 

@@ -86,8 +86,10 @@ def test_motor_sizing_begins_with_loads_and_the_lightest_motor() -> None:
     shown = rows(sizing)
     largest = max(sizing.loads, key=lambda load: load.peak_force)
     assert shown["peak torque of a motor"] == (f"{largest.peak_force:.4g} N m", largest.name)
-    best = sizing.for_all(turns=True)[0]
+    best = sizing.for_all(is_rotary=True)[0]
     assert shown["lightest motor and gear"][0] == f"{best.motor}, {best.gear}"
+    with pytest.warns(DeprecationWarning, match=r"for_all\(turns=...\) is .*: use is_rotary="):
+        assert sizing.for_all(turns=True)[0].motor == best.motor
     fastest = max(load.peak_speed for load in sizing.loads) * 30 / np.pi
     assert shown["peak speed of a motor"][0] == f"{fastest:.4g} rpm"
 

@@ -228,7 +228,7 @@ def test_what_is_carried_over_and_what_is_not(everything: Mechanism) -> None:
         "p": [("js", 3.0)],
         "servo": [("e_joint1", 3.0)],
     }
-    assert {a.name: (a.force, a.turns) for a in everything.actuators} == {
+    assert {a.name: (a.force, a.is_rotary) for a in everything.actuators} == {
         "m": (5.0, True),
         "g": (2.0, True),
         "p": (np.inf, False),

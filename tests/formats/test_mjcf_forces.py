@@ -259,7 +259,7 @@ def test_a_motor_on_a_tendon_over_a_hinge_and_a_slide(tmp_path: Path) -> None:
     )
     machine = read(tmp_path, arm(wrist='type="slide" axis="0 0 1"', ends=tendon))
     motor = machine.actuators[1]
-    assert (motor.name, motor.turns) == ("pull", False)
+    assert (motor.name, motor.is_rotary) == ("pull", False)
     ratios = [(name, machine.value(ratio)) for name, ratio in motor.drives]
     assert ratios == [("shoulder", 0.2), ("wrist", 2.0)]
     units = {p.name: p.unit for p in machine.parameters if p.name.startswith("pull.")}

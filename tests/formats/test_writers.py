@@ -91,8 +91,8 @@ def completed(mechanism: Mechanism) -> Mechanism:
     )
     angular = {name: turns for joint in joints for name, turns in turning(joint)}
     actuators = tuple(
-        replace(actuator, turns=angular.get(actuator.drives[0][0], False))
-        if actuator.turns is None
+        replace(actuator, is_rotary=angular.get(actuator.drives[0][0], False))
+        if actuator.is_rotary is None
         else actuator
         for actuator in mechanism.actuators
     )

@@ -394,7 +394,7 @@ def with_coupling(rng: np.random.Generator, machine: Mechanism) -> Mechanism:
         name=f"gear{len(machine.couplings)}",
         terms=terms,
         offset=Constant(float(offset)),
-        turns=values[terms[0][0]][1],
+        is_angular=values[terms[0][0]][1],
     )
     return replace(machine, couplings=(*machine.couplings, gear))
 
@@ -446,7 +446,7 @@ def with_losses(rng: np.random.Generator, machine: Mechanism) -> Mechanism:
     if len(terms) < 2:
         return machine
     loss = CombinedFriction(
-        name="belt", terms=terms, friction=friction(rng), turns=values[terms[0][0]][1]
+        name="belt", terms=terms, friction=friction(rng), is_angular=values[terms[0][0]][1]
     )
     return replace(machine, losses=(loss,))
 

@@ -331,7 +331,7 @@ def test_a_simulation_follows_a_reference_integrator(model):
 
 def test_what_is_written_is_read_again(machine, model, motion):
     again = loads(dumps(machine))
-    assert again.losses[0].turns is False
+    assert again.losses[0].is_angular is False
     force = Model(again).platform.inverse_dynamics(*motion).force
     np.testing.assert_allclose(force, model.platform.inverse_dynamics(*motion).force, rtol=1e-13)
 

@@ -141,10 +141,7 @@ class Comparison:
     def motors_turn(self) -> np.ndarray:
         """Whether each motor turns."""
         return np.array(
-            [
-                self.model.topology.motor_turns(actuator)
-                for actuator in self.model.mechanism.actuators
-            ]
+            [self.model.topology.is_rotary(actuator) for actuator in self.model.mechanism.actuators]
         )
 
     def motion(self, state: State) -> Motion:

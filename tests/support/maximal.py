@@ -585,7 +585,7 @@ class Maximal:
     def coupling_scale(self) -> np.ndarray:
         """Unit of every coupling."""
         return np.array(
-            [1.0 if coupling.turns else self.length for coupling in self.machine.couplings]
+            [1.0 if coupling.is_angular else self.length for coupling in self.machine.couplings]
         )
 
     @cached_property

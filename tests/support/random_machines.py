@@ -244,7 +244,7 @@ class Layout:
         friction = self.friction(turns) if rng.uniform() < 0.3 else None
         name = f"motor{len(self.actuators)}"
         self.actuators.append(
-            Actuator(name=name, drives=terms, turns=turns, inertia=inertia, friction=friction)
+            Actuator(name=name, drives=terms, is_rotary=turns, inertia=inertia, friction=friction)
         )
 
     def terms(
@@ -268,7 +268,7 @@ class Layout:
         offset = sum(ratio.value * start[name] for name, ratio in terms)
         name = f"gear{len(self.couplings)}"
         self.couplings.append(
-            Coupling(name=name, terms=terms, offset=Constant(float(offset)), turns=turns)
+            Coupling(name=name, terms=terms, offset=Constant(float(offset)), is_angular=turns)
         )
 
     def loss(self, drives: Sequence[tuple[str, float]]) -> None:
@@ -277,7 +277,9 @@ class Layout:
         name = f"loss{len(self.losses)}"
         terms = self.terms(drives, turns)
         self.losses.append(
-            CombinedFriction(name=name, terms=terms, friction=self.friction(turns), turns=turns)
+            CombinedFriction(
+                name=name, terms=terms, friction=self.friction(turns), is_angular=turns
+            )
         )
 
     def rod(

@@ -52,4 +52,4 @@ def test_axes_of_joints_are_those_of_the_file() -> None:
     slides = [a for a in joint_axes(turned) if a.name.endswith("slide")]
     assert len(slides) == 3
     for axis in slides:
-        assert not axis.turns
+        assert not axis.is_angular

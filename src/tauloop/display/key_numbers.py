@@ -109,7 +109,7 @@ def _cycle(cycle: Any) -> Iterator[Row]:
 def _motors(sizing: Any) -> Iterator[Row]:
     """Yield the largest loads of the motors, and the lightest motor with its gear."""
     for is_rotary in (True, False):
-        loads = [load for load in sizing.loads if load.turns == is_rotary]
+        loads = [load for load in sizing.loads if load.is_rotary == is_rotary]
         if not loads:
             continue
         unit, quantity = ("N m", "torque") if is_rotary else ("N", "force")
@@ -120,7 +120,7 @@ def _motors(sizing: Any) -> Iterator[Row]:
         factor, unit = (RPM_PER_RAD_S, "rpm") if is_rotary else (1.0, "m/s")
         fastest = max(loads, key=lambda load: load.peak_speed)
         yield "peak speed of a motor", f"{factor * fastest.peak_speed:.4g} {unit}", fastest.name
-        suitable = [c for c in sizing.for_all(turns=is_rotary) if is_within(c, sizing.options)]
+        suitable = [c for c in sizing.for_all(is_rotary=is_rotary) if is_within(c, sizing.options)]
         if suitable:
             best = suitable[0]
             remark = f"utilization {best.use:.0%} ({best.limited_by})"

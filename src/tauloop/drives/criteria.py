@@ -43,7 +43,7 @@ class Outcome(StopCode):
 
 def criteria_units(line: DriveLine) -> dict[str, str]:
     """Return the SI unit of every criterion of a drive line's steps."""
-    position = "rad" if line.inertia(line.performance.of).turns else "m"
+    position = "rad" if line.inertia(line.performance.of).is_rotary else "m"
     energy = " + ".join(_energy_units(line))
     return {
         name: {"rise_time": "s", "settling_time": "s", "energy": energy}.get(name, position)
@@ -53,7 +53,7 @@ def criteria_units(line: DriveLine) -> dict[str, str]:
 
 def _energy_units(line: DriveLine) -> list[str]:
     """Return the units of the criterion `energy`: of rotary motors, of linear motors, or both."""
-    is_rotary = [line.inertia(motor.on).turns for motor in line.motors]
+    is_rotary = [line.inertia(motor.on).is_rotary for motor in line.motors]
     units = []
     if any(is_rotary):
         units.append("(N m)^2 s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.dynamics.machine_dynamics import MotionForces
@@ -19,7 +20,7 @@ class ActuatorLoad(ReprMixin):
 
     Attributes:
         name: name of the actuator.
-        turns: whether the actuator is rotary (rad, N m) rather than linear (m, N).
+        is_rotary: whether the actuator is rotary (rad, N m) rather than linear (m, N).
         time: (N,) times, s; with a pause, two more samples than the motion.
         speed: (N,) speeds of the actuator, rad/s or m/s.
         acceleration: (N,) accelerations of the actuator, rad/s^2 or m/s^2.
@@ -32,13 +33,15 @@ class ActuatorLoad(ReprMixin):
     """
 
     name: str
-    turns: bool
+    is_rotary: bool
     time: np.ndarray
     speed: np.ndarray
     acceleration: np.ndarray
     force: np.ndarray
     rotor_inertia: float | None
     load_inertia: np.ndarray | None
+
+    turns = old_attribute("turns", "is_rotary")
 
     @property
     def total_force(self) -> np.ndarray:
@@ -136,7 +139,7 @@ def motor_loads(motion: MotionForces, pause: float = 0.0) -> tuple[ActuatorLoad,
         loads.append(
             ActuatorLoad(
                 name=actuator.name,
-                turns=topology.motor_turns(actuator),
+                is_rotary=topology.is_rotary(actuator),
                 time=time,
                 speed=speed[:, i],
                 acceleration=acceleration[:, i],

@@ -21,6 +21,7 @@ import numpy as np
 from tauloop.common.datasets import Variable, rows
 from tauloop.common.errors import InputError, PoseError, solving
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import with_old_keywords
 from tauloop.common.options import Options, option
 from tauloop.common.plain import OMITTED, json_keys
 from tauloop.common.progress import Progress, Stages
@@ -173,15 +174,16 @@ class MotorSizing(Result):
             )
         return tuple(c for c in self.candidates[actuator] if is_within(c, self.options))
 
-    def for_all(self, *, turns: bool) -> tuple[MotorCandidate, ...]:
+    @with_old_keywords
+    def for_all(self, *, is_rotary: bool) -> tuple[MotorCandidate, ...]:
         """Return ranked candidates that are used at all rotary, or at all linear, actuators.
 
         Every fraction is the largest value over these actuators.
 
         Args:
-            turns: True for the rotary actuators, False for the linear ones.
+            is_rotary: True for the rotary actuators, False for the linear ones.
         """
-        names = [load.name for load in self.loads if load.turns == turns]
+        names = [load.name for load in self.loads if load.is_rotary == is_rotary]
         by_pair: dict[tuple[str, str], list[MotorCandidate]] = {}
         for name in names:
             for candidate in self.candidates.get(name, ()):
@@ -198,7 +200,7 @@ class MotorSizing(Result):
 
     def variables(self) -> Iterator[Variable]:
         """Yield the load values of every motor."""
-        force = ["N m" if load.turns else "N" for load in self.loads]
+        force = ["N m" if load.is_rotary else "N" for load in self.loads]
         numbers = [load_numbers(load) for load in self.loads]
         yield from rows("motor", [load.name for load in self.loads])
         quantities = (
@@ -214,7 +216,7 @@ class MotorSizing(Result):
             if name in ("peak_force", "rms_force"):
                 unit = tuple(force)
             elif name == "peak_speed":
-                unit = tuple("rad/s" if load.turns else "m/s" for load in self.loads)
+                unit = tuple("rad/s" if load.is_rotary else "m/s" for load in self.loads)
             values = [row[name] for row in numbers]
             yield Variable(name=name, values=values, over=("motor",), unit=unit)
 
@@ -223,7 +225,7 @@ def load_numbers(load: ActuatorLoad) -> dict[str, Any]:
     """Return the values of a motor's load by name."""
     return {
         "name": load.name,
-        "turns": load.turns,
+        "is_rotary": load.is_rotary,
         "peak_force": load.peak_force,
         "rms_force": load.rms_force,
         "peak_speed": load.peak_speed,
@@ -468,10 +470,10 @@ def _candidates(
     Raises:
         InputError: no gear suits the actuator.
     """
-    gears = [gear for gear in catalogue.gears if gear.is_linear != load.turns]
+    gears = [gear for gear in catalogue.gears if gear.is_linear != load.is_rotary]
     if not gears:
-        what = f"no {'gear' if load.turns else 'screw'} in the catalogue suits {load.name}"
-        remedy = "add gears with a ratio" if load.turns else "add screws with a lead"
+        what = f"no {'gear' if load.is_rotary else 'screw'} in the catalogue suits {load.name}"
+        remedy = "add gears with a ratio" if load.is_rotary else "add screws with a lead"
         raise InputError.of("catalogue", what, remedy)
     pairs = [_candidate(load, motor, gear, options) for motor in catalogue.motors for gear in gears]
     return ranked(pairs, options)

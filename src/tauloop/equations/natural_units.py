@@ -56,12 +56,12 @@ def stribeck_speeds(mechanism: Mechanism, topology: Topology) -> np.ndarray:
     length = mechanism.characteristic_length
     freedoms = zip(topology.freedoms, topology.angular, strict=True)
     laws = [(freedom.friction, angular) for freedom, angular in freedoms]
-    laws += [(motor.friction, topology.motor_turns(motor)) for motor in mechanism.actuators]
-    laws += [(loss.friction, loss.turns) for loss in mechanism.losses]
+    laws += [(motor.friction, topology.is_rotary(motor)) for motor in mechanism.actuators]
+    laws += [(loss.friction, loss.is_angular) for loss in mechanism.losses]
     return np.array(
         [
-            mechanism.value(friction.stribeck) / (1.0 if turns else length)
-            for friction, turns in laws
+            mechanism.value(friction.stribeck) / (1.0 if is_angular else length)
+            for friction, is_angular in laws
             if friction is not None and friction.stribeck is not None
         ]
     )

@@ -96,7 +96,7 @@ def friction_forces(
             entries, name, v[i], freedom.friction, values, 1.0 if topology.angular[i] else length
         )
     motors = [
-        (motor.name, motor.drives, motor.friction, 1.0 if topology.motor_turns(motor) else length)
+        (motor.name, motor.drives, motor.friction, 1.0 if topology.is_rotary(motor) else length)
         for motor in mechanism.actuators
     ]
     _add_combined(tau, [*motors, *_losses(mechanism)], topology, values, v, entries)
@@ -120,7 +120,7 @@ def _losses(mechanism: Mechanism) -> list[tuple[str, Terms, Friction | None, flo
     """Return name, terms, friction and velocity scale of all combinations with friction."""
     length = mechanism.characteristic_length
     return [
-        (loss.name, loss.terms, loss.friction, 1.0 if loss.turns else length)
+        (loss.name, loss.terms, loss.friction, 1.0 if loss.is_angular else length)
         for loss in mechanism.losses
     ]
 
@@ -319,7 +319,7 @@ def _add_actuator(
     """Add rotor inertia and motor friction; `length` is the characteristic length, m."""
     ratios = combination(actuator.drives, motion.topology, motion.values)
     velocity, acceleration = combined(ratios, motion.v), combined(ratios, motion.a)
-    scale = 1.0 if motion.topology.motor_turns(actuator) else length
+    scale = 1.0 if motion.topology.is_rotary(actuator) else length
     force = friction_force(
         entries, actuator.name, velocity, actuator.friction, motion.values, scale
     )

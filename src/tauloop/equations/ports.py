@@ -470,7 +470,7 @@ def _actuator_ports(assembly: Assembly) -> EntryPorts:
         raise AssemblyError([_undetermined(assembly, driven)])
     actuators = tuple(mechanism.actuators[i] for i in leading)
     names = tuple(actuator.name for actuator in actuators)
-    rotary = [topology.motor_turns(actuator) for actuator in actuators]
+    rotary = [topology.is_rotary(actuator) for actuator in actuators]
     inverse = np.linalg.inv(A)
     inverse[np.abs(inverse) < 1e-15 * np.abs(inverse).max(initial=0.0)] = 0.0
     components = _quaternion_components(topology, assembly.passive)
@@ -531,7 +531,7 @@ def motor_port(assembly: Assembly, name: str, rotary_unit: str, linear_unit: str
     """Return a port with one column per actuator, with units for rotary and for linear motors."""
     actuators = assembly.mechanism.actuators
     units = tuple(
-        rotary_unit if assembly.topology.motor_turns(actuator) else linear_unit
+        rotary_unit if assembly.topology.is_rotary(actuator) else linear_unit
         for actuator in actuators
     )
     return Port(name=name, columns=tuple(actuator.name for actuator in actuators), units=units)

@@ -116,7 +116,9 @@ class Topology(ReprMixin):
     def is_length(self) -> tuple[bool, ...]:
         """Whether each coordinate is a length in meters."""
         in_quaternion = {i + k for i, _ in self.quaternions for k in range(4)}
-        return tuple(not turns and i not in in_quaternion for i, turns in enumerate(self.is_angle))
+        return tuple(
+            not angular and i not in in_quaternion for i, angular in enumerate(self.is_angle)
+        )
 
     def coordinates_of(self, velocities: Collection[int]) -> tuple[int, ...]:
         """Return the coordinates that are constant where these velocities are zero.
@@ -127,10 +129,10 @@ class Topology(ReprMixin):
         whole = [q0 for q0, v0 in self.quaternions if {v0, v0 + 1, v0 + 2} <= set(velocities)]
         return (*q, *(q0 + k for q0 in whole for k in range(4)))
 
-    def motor_turns(self, actuator: Actuator) -> bool:
+    def is_rotary(self, actuator: Actuator) -> bool:
         """Return whether an actuator is rotary, with its position in rad and its force in N m."""
-        if actuator.turns is not None:
-            return actuator.turns
+        if actuator.is_rotary is not None:
+            return actuator.is_rotary
         return all(self.angular[self.velocity_names.index(name)] for name, _ in actuator.drives)
 
 
@@ -182,7 +184,7 @@ def topology(mechanism: Mechanism) -> Topology:
         ),
         coordinate_names=tuple(name for joint in joints for name in joint.coordinate_names),
         velocity_names=tuple(name for joint in joints for name in joint.velocity_names),
-        angular=tuple(turns for kind in kinds for turns in kind.angular),
+        angular=tuple(angular for kind in kinds for angular in kind.angular),
         is_angle=tuple(
             i < n and kind.angular[i]
             for kind, n, _, _ in blocks

@@ -248,7 +248,7 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
                 multiply(freedom.spring.stiffness, freedom.spring.rest),
             )
     for actuator in mechanism.actuators:
-        is_angle = topology.motor_turns(actuator)
+        is_angle = topology.is_rotary(actuator)
         if actuator.inertia is not None:
             yield _entry(
                 actuator.name, "inertia", "kg m^2" if is_angle else "kg", "drive", actuator.inertia
@@ -256,7 +256,7 @@ def _entries(mechanism: Mechanism, topology: Topology) -> Iterator[DynamicParame
         if actuator.friction is not None:
             yield from _friction(actuator.name, actuator.friction, is_angle)
     for loss in mechanism.losses:
-        yield from _friction(loss.name, loss.friction, loss.turns)
+        yield from _friction(loss.name, loss.friction, loss.is_angular)
 
 
 def _part(element: str, prefix: str, part: Inertia | SlenderPart) -> Iterator[DynamicParameter]:

@@ -223,7 +223,7 @@ class _Design:
         drives = {
             (axis.body, axis.origin.tobytes()): axis
             for axis in self.geometry.shape.drives
-            if axis.turns
+            if axis.is_angular
         }
         arcs = {body.name for body in self.geometry.shape.bodies if len(body.arcs)}
         for body in self.geometry.shape.bodies:

@@ -76,7 +76,7 @@ class DriveAxis:
 
     Attributes:
         name: name of the actuator.
-        turns: whether the coordinate is an angle.
+        is_angular: whether the coordinate is an angle.
         body: body to which the axis is fixed.
         origin: (3,) a point on the axis in coordinates of this body, m; for a rod, its start.
         direction: (3,) unit vector along the axis in coordinates of this body; None for the
@@ -85,7 +85,7 @@ class DriveAxis:
     """
 
     name: str
-    turns: bool
+    is_angular: bool
     body: str
     origin: np.ndarray
     direction: np.ndarray | None
@@ -337,7 +337,7 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
                 origin = placement_pose(mechanism, start).position
                 yield DriveAxis(
                     name=actuator.name,
-                    turns=False,
+                    is_angular=False,
                     body=start.body,
                     origin=origin,
                     direction=None,
@@ -345,13 +345,13 @@ def _drive_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
                 )
             else:
                 joint = joints[coordinate]
-                letter, turns, frame = _axis(joint, joint.velocity_names.index(coordinate))
+                letter, is_angular, frame = _axis(joint, joint.velocity_names.index(coordinate))
                 pose = placement_pose(mechanism, frame)
                 origin = pose.position
                 direction = pose.rotation[:, "xyz".index(letter)]
                 yield DriveAxis(
                     name=actuator.name,
-                    turns=turns,
+                    is_angular=is_angular,
                     body=frame.body,
                     origin=origin,
                     direction=direction,
@@ -365,11 +365,11 @@ def joint_axes(mechanism: Mechanism) -> Iterator[DriveAxis]:
             continue
         count = 2 if joint.kind == "universal" else 1
         for freedom in range(count):
-            letter, turns, frame = _axis(joint, freedom)
+            letter, is_angular, frame = _axis(joint, freedom)
             pose = placement_pose(mechanism, frame)
             yield DriveAxis(
                 name=joint.name,
-                turns=turns,
+                is_angular=is_angular,
                 body=frame.body,
                 origin=pose.position,
                 direction=pose.rotation[:, "xyz".index(letter)],

@@ -121,7 +121,7 @@ class DriveStiffness(Result):
         names = [drive.actuator for drive in self.drives]
         yield Variable(name="actuator", values=names, over=("actuator",))
         unit_of = dict(zip(*self.model.output_ports("actuators"), strict=True))
-        turns = [unit_of[name] == "N m" for name in names]
+        is_angular = [unit_of[name] == "N m" for name in names]
         for quantity, linear, angular in (
             ("stiffness", "N/m", "N m/rad"),
             ("damping", "N s/m", "N m s/rad"),
@@ -129,7 +129,7 @@ class DriveStiffness(Result):
         ):
             values = [getattr(drive, quantity) for drive in self.drives]
             limits = np.array([getattr(drive, f"{quantity}_interval") for drive in self.drives])
-            unit = tuple(angular if is_angle else linear for is_angle in turns)
+            unit = tuple(angular if is_angle else linear for is_angle in is_angular)
             for label, column in (("", values), (".low", limits[:, 0]), (".high", limits[:, 1])):
                 yield Variable(
                     name=f"{quantity}{label}", values=column, over=("actuator",), unit=unit

@@ -505,23 +505,23 @@ class _Describer:
         """Return the usual units of a quantity."""
         if quantity == "time":
             return tuple(_TIME_UNITS)
-        turns = self._is_rotational[channel]
+        is_angular = self._is_rotational[channel]
         if quantity == "position":
-            return _POSITION_UNITS[turns]
+            return _POSITION_UNITS[is_angular]
         if quantity == "velocity":
-            return _VELOCITY_UNITS[turns]
+            return _VELOCITY_UNITS[is_angular]
         if quantity == "acceleration":
-            return ("rad/s^2", "deg/s^2") if turns else ("m/s^2", "mm/s^2")
-        return ("N m",) if turns else ("N",)
+            return ("rad/s^2", "deg/s^2") if is_angular else ("m/s^2", "mm/s^2")
+        return ("N m",) if is_angular else ("N",)
 
     def _dimension(self, quantity: str, channel: str) -> Dimension:
         """Return the dimension of a quantity of an actuator."""
         if quantity == "time":
             return TIME
-        turns = self._is_rotational[channel]
+        is_angular = self._is_rotational[channel]
         if quantity == "force":
-            return TORQUE if turns else FORCE
-        dimension = ANGLE if turns else LENGTH
+            return TORQUE if is_angular else FORCE
+        dimension = ANGLE if is_angular else LENGTH
         order = {"position": 0, "velocity": 1, "acceleration": 2}[quantity]
         for _ in range(order):
             dimension = dimension / TIME

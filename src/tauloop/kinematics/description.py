@@ -183,7 +183,7 @@ def drive_line_properties(mechanism: Mechanism, line: DriveLine) -> dict[str, An
             {
                 "name": i.name,
                 "value": value(i.value),
-                "turns": i.turns,
+                "is_rotary": i.is_rotary,
                 "ratio": value(ratios[i.name]),
             }
             for i in line.inertias

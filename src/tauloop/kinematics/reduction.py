@@ -630,7 +630,7 @@ def compare_reduction(
         errors=tuple(
             ActuatorError(
                 actuator=actuator.name,
-                unit="rad" if full.topology.motor_turns(actuator) else "m",
+                unit="rad" if full.topology.is_rotary(actuator) else "m",
                 largest=float(largest[i]),
                 rms=float(np.sqrt(np.mean(whole[:, i] ** 2))),
                 maximum=float(np.abs(whole[:, i]).max()),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.mechanism.expression import ONE, Expression, ParameterTable, divide, multiply
@@ -62,15 +63,17 @@ class LineInertia:
 
     Attributes:
         name: name in the file.
-        turns: whether the body rotates (rad, kg m^2) or translates (m, kg).
+        is_rotary: whether the body rotates (rad, kg m^2) or translates (m, kg).
         value: moment of inertia or mass.
         friction: friction against the frame.
     """
 
     name: str
-    turns: bool
+    is_rotary: bool
     value: Expression
     friction: LineFriction | LuGre | None = None
+
+    turns = old_attribute("turns", "is_rotary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

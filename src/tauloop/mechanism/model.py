@@ -465,7 +465,7 @@ class Actuator(NamedFields):
         offset: position of the actuator when the driven coordinates are zero, rad or m.
         inertia: inertia on the motor side, kg m^2 (or kg for a linear motor).
         friction: friction on the motor side.
-        turns: whether the motor is rotary (rad, N m) or linear (m, N); None: the same as the
+        is_rotary: whether the motor is rotary (rad, N m) or linear (m, N); None: the same as the
             coordinates that it drives.
         force: largest force or torque of the motor, N or N m.
         rated_force: largest RMS force or torque that the motor can deliver continuously.
@@ -480,7 +480,7 @@ class Actuator(NamedFields):
     name: str
     drives: tuple[tuple[str, Expression], ...]
     offset: Expression = ZERO
-    turns: bool | None = None
+    is_rotary: bool | None = None
     inertia: Expression | None = None
     friction: Friction | None = None
     force: float = np.inf
@@ -491,6 +491,7 @@ class Actuator(NamedFields):
     stiffness: Expression | None = None
 
     copper = old_attribute("copper", "copper_loss")
+    turns = old_attribute("turns", "is_rotary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,15 +505,17 @@ class Coupling:
         terms: (coordinate name, ratio) pairs; a coordinate is a scalar joint coordinate or a
             telescopic rod.
         offset: value of the sum without curves, rad or m.
-        turns: whether the sum is an angle (rad) or a length (m).
+        is_angular: whether the sum is an angle (rad) or a length (m).
         curves: (coordinate name, curve) pairs; empty for a gear.
     """
 
     name: str
     terms: tuple[tuple[str, Expression], ...]
     offset: Expression = ZERO
-    turns: bool = True
+    is_angular: bool = True
     curves: tuple[tuple[str, Curve], ...] = ()
+
+    turns = old_attribute("turns", "is_angular")
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -530,13 +533,15 @@ class CombinedFriction:
             telescopic rod.
         friction: friction F at the speed of the combination; the force on coordinate j is ratio_j
             F.
-        turns: whether the combination is an angle (rad, N m) or a length (m, N).
+        is_angular: whether the combination is an angle (rad, N m) or a length (m, N).
     """
 
     name: str
     terms: tuple[tuple[str, Expression], ...]
     friction: Friction
-    turns: bool = True
+    is_angular: bool = True
+
+    turns = old_attribute("turns", "is_angular")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,16 +55,16 @@ class CoordinateValue(Measured):
 
     Attributes:
         name: full name of the coordinate.
-        turns: whether it is an angle (rad); otherwise it is a length (m).
+        is_angular: whether it is an angle (rad); otherwise it is a length (m).
     """
 
     name: str
-    turns: bool
+    is_angular: bool
 
     @property
     def dimension(self) -> Dimension:
         """The dimension of the value."""
-        return ANGLE if self.turns else LENGTH
+        return ANGLE if self.is_angular else LENGTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def c_ports(model: Model, motion: Motion) -> dict[str, CPort]:
     cabled = tuple(model.mechanism.cables)
     newtons = ("N",) * len(cabled)
     closing = ["N" if assembly.loops.is_length[i] else "N m" for i in assembly.rows]
-    momentum_rate_units = ["N m" if turns else "N" for turns in topology.angular]
+    momentum_rate_units = ["N m" if is_angular else "N" for is_angular in topology.angular]
     pairs = [
         (row, unit, p)
         for row, unit in zip(actuators, force_units, strict=True)

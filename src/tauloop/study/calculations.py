@@ -301,9 +301,14 @@ def _with_pair(texts: Any, key: str, value: str) -> str:
 
 
 def current_path(path: str) -> str:
-    """Return the path of a number in a result with the current name of its first key."""
-    first, slash, rest = path.partition("/")
-    return f"{JSON_KEYS.get(first, first)}{slash}{rest}"
+    """Return the path of a number in a result with the current names of its keys."""
+    keys = path.split("/")
+    for old, new in JSON_KEYS.items():
+        pattern = old.split("/")
+        pairs = zip(pattern, keys, strict=False)
+        if len(pattern) <= len(keys) and all(a in (b, "*") for a, b in pairs):
+            keys[len(pattern) - 1] = new.rpartition("/")[2]
+    return "/".join(keys)
 
 
 def scalar(data: Any, path: str) -> float:

@@ -63,7 +63,7 @@ def encoder_misfits(problem: CalibrationProblem, solution: Solution) -> tuple[Di
     parameter = f"encoder.{actuator.name}.{'offset' if worst < count else 'scale'}"
     if worst >= count:
         amount = f"{100 * error[worst]:.4g} %"
-    elif problem.assembly.topology.motor_turns(actuator):
+    elif problem.assembly.topology.is_rotary(actuator):
         amount = f"{np.degrees(error[worst]):.4g} deg"
     else:
         amount = f"{1e3 * error[worst]:.4g} mm"

@@ -116,7 +116,7 @@ def cable_tensions(
     winches = winch_names(mechanism)
     for k, i in enumerate(assembly.leading):
         actuator = mechanism.actuators[i]
-        if actuator.name in winches and not assembly.topology.motor_turns(actuator):
+        if actuator.name in winches and not assembly.topology.is_rotary(actuator):
             row_of_cable[actuator.name] = len(loop_rows) + k
     return tuple(row_of_cable), ca.densify(-multipliers[list(row_of_cable.values())])
 

@@ -512,7 +512,7 @@ def encoder_nuisances(mechanism: Mechanism, assembly: Assembly) -> tuple[Nuisanc
     topology = assembly.topology
     result: list[Nuisance] = []
     for actuator in mechanism.actuators:
-        unit = "rad" if topology.motor_turns(actuator) else "m"
+        unit = "rad" if topology.is_rotary(actuator) else "m"
         result.append(Nuisance(name=f"encoder.{actuator.name}.scale", value=1.0, unit="1"))
         result.append(Nuisance(name=f"encoder.{actuator.name}.offset", value=0.0, unit=unit))
     return tuple(result)

@@ -130,12 +130,18 @@ NAMES: Mapping[str, str] = {
 #: with `old_attribute`.
 ATTRIBUTES: Mapping[str, str] = {
     "Actuator.copper": "Actuator.copper_loss",
+    "Actuator.turns": "Actuator.is_rotary",
+    "ActuatorLoad.turns": "ActuatorLoad.is_rotary",
     "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
     "Controller.correction": "Controller.force_callback",
     "CriteriaGradients.by": "CriteriaGradients.gradients",
     "CriteriaGradients.weighted_sum": "CriteriaGradients.scaled_sum",
     "CriteriaGradients.weighted_worst": "CriteriaGradients.scaled_worst",
+    "CombinedFriction.turns": "CombinedFriction.is_angular",
+    "Coupling.turns": "Coupling.is_angular",
+    "ElementMotion.turns": "ElementMotion.is_rotational",
+    "LineInertia.turns": "LineInertia.is_rotary",
     "Condensed.beside": "Condensed.joined_with",
     "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
     "Ellipse.first": "Ellipse.semi_axis_a",
@@ -185,7 +191,7 @@ ATTRIBUTES: Mapping[str, str] = {
 #: function or class. A function also accepts the old fields of its options. A current name of a
 #: class or function takes precedence over an old name.
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
-    "Actuator": {"copper": "copper_loss"},
+    "Actuator": {"copper": "copper_loss", "turns": "is_rotary"},
     "BacklashOptions": {"play": "backlash", "section": "pose"},
     "BallbarOptions": {
         "center": "pose",
@@ -281,6 +287,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "LawSample": {"first": "derivative", "second": "second_derivative"},
     "LimitOptions": {"frequency": "rate"},
     "LinuxcncOptions": {"acceleration": "max_acceleration", "period": "servo_period"},
+    "MotorSizing.for_all": {"turns": "is_rotary"},
     "MotorSizingOptions": {"entry": "coordinates"},
     "ModeOptions": {"most_modes": "max_modes"},
     "MonodromyOptions": {"most_rounds": "max_rounds", "most_solutions": "max_solutions"},
@@ -371,11 +378,13 @@ MEMBERS: Mapping[str, str] = {
     "Outcome.TOO_LONG": "Outcome.MAX_STEPS",
 }
 #: Old keys of JSON, each with its new key. Results contain the new keys; paths in study files
-#: (`keep`) may contain old or new keys.
+#: (`keep`) may contain old or new keys. Keys inside other keys are paths; "*" is any item.
 JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "cures": "remedies",
     "evidence": "diagnostics",
+    "actuators/*/drive_line/inertias/*/turns": "actuators/*/drive_line/inertias/*/is_rotary",
+    "loads/*/turns": "loads/*/is_rotary",
     "optimise": "objective",
     "regularised": "regularized",
     "silent": "n_unobservable",

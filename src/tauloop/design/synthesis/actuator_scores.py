@@ -309,7 +309,7 @@ class ActuatorScores:
             rotor = self._rotor_inertias[i]
             load = ActuatorLoad(
                 name=actuator.name,
-                turns=self._model.topology.motor_turns(actuator),
+                is_rotary=self._model.topology.is_rotary(actuator),
                 time=time,
                 speed=speed[:, i],
                 acceleration=acceleration[:, i],

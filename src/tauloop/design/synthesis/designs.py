@@ -383,7 +383,7 @@ def _sized(sizing: MotorSizing, name: str) -> SizedMotor:
     load = next(load for load in sizing.loads if load.name == name)
     motor = SizedMotor(
         actuator=name,
-        unit="N m" if load.turns else "N",
+        unit="N m" if load.is_rotary else "N",
         peak_force=load.peak_force,
         rms_force=load.rms_force,
     )

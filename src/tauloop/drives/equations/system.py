@@ -271,8 +271,8 @@ class Equations:
         self.stored += stiffness * elastic**2 / 2
         self.lost += (force - stiffness * elastic) * rate
         second = self.line.inertia(connection.second)
-        self.signals[f"{name}.deflection [{'rad' if second.turns else 'm'}]"] = D
-        self.signals[f"{name}.force [{'N m' if second.turns else 'N'}]"] = force
+        self.signals[f"{name}.deflection [{'rad' if second.is_rotary else 'm'}]"] = D
+        self.signals[f"{name}.force [{'N m' if second.is_rotary else 'N'}]"] = force
         return force
 
     def smooth_friction(self) -> ca.SX:
@@ -320,7 +320,7 @@ class Equations:
         line = self.line
         forces = self.smooth_friction()
         for inertia in line.inertias:
-            unit, rate = ("rad", "rad/s") if inertia.turns else ("m", "m/s")
+            unit, rate = ("rad", "rad/s") if inertia.is_rotary else ("m", "m/s")
             self.signals[f"{inertia.name}.position [{unit}]"] = self.position(inertia.name)
             self.signals[f"{inertia.name}.velocity [{rate}]"] = self.velocity(inertia.name)
         law, requested = self.law()
@@ -338,7 +338,7 @@ class Equations:
             self.supplied += torque * self.velocity(motor.on)
             forces[self.at.index[motor.on]] += self.at.factor[motor.on] * torque
             self.signals[
-                f"{motor.name}.torque [{'N m' if line.inertia(motor.on).turns else 'N'}]"
+                f"{motor.name}.torque [{'N m' if line.inertia(motor.on).is_rotary else 'N'}]"
             ] = torque
         for connection in line.connections:
             if connection.compliance is None:

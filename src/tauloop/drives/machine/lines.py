@@ -202,7 +202,7 @@ def direct_line(
 
     return DriveLine(
         name=name,
-        inertias=(LineInertia(name="load", turns=is_angular, value=ZERO),),
+        inertias=(LineInertia(name="load", is_rotary=is_angular, value=ZERO),),
         connections=(),
         motors=(
             Motor(

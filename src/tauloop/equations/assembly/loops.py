@@ -147,7 +147,7 @@ def _coupling_row(coupling: Coupling, motion: TreeMotion) -> ClosureRow:
         element=coupling.name,
         what="cam" if coupling.curves else "gear",
         moving=Moving(total, lambda: rate, lambda: acceleration),
-        is_length=not coupling.turns,
+        is_length=not coupling.is_angular,
     )
 
 

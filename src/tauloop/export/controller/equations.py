@@ -195,7 +195,9 @@ class _EquationBuilder:
             for m in line.motors
         )
         units = tuple(
-            "N m" if line.inertia(m.on).turns else "N" for line in self.lines for m in line.motors
+            "N m" if line.inertia(m.on).is_rotary else "N"
+            for line in self.lines
+            for m in line.motors
         )
         return ControllerChannel(
             name="force", columns=names, units=units, meaning="torques of the motors"
@@ -259,8 +261,8 @@ class _EquationBuilder:
             speed = line.control.speed_encoder or line.control.encoder
             names.append(f"{actuator.name}.{line.control.encoder}")
             speed_names.append(f"{actuator.name}.{speed}")
-            position_units.append("rad" if on[line.control.encoder].turns else "m")
-            speed_units.append("rad/s" if on[speed].turns else "m/s")
+            position_units.append("rad" if on[line.control.encoder].is_rotary else "m")
+            speed_units.append("rad/s" if on[speed].is_rotary else "m/s")
         return tuple(names), tuple(speed_names), tuple(position_units), tuple(speed_units)
 
     def _parameters(self) -> tuple[tuple[ControllerChannel, ...], np.ndarray]:

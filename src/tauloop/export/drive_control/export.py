@@ -167,11 +167,11 @@ def _port(name: str, columns: tuple[str, ...], unit: str, meaning: str) -> CPort
 
 
 def _unit(inertia: LineInertia) -> str:
-    return "rad" if inertia.turns else "m"
+    return "rad" if inertia.is_rotary else "m"
 
 
 def _force(inertia: LineInertia) -> str:
-    return "N m" if inertia.turns else "N"
+    return "N m" if inertia.is_rotary else "N"
 
 
 def _samples(ports: Mapping[str, CPort]) -> dict[str, np.ndarray]:

@@ -276,7 +276,7 @@ def _driven(model: Model, tolerance: float) -> FmuFunctions:
     inputs: list[FmuVariable] = []
     for line, actuator in zip(lines, plant.mechanism.actuators, strict=True):
         for motor in line.line.motors:
-            unit = "N m" if line.line.inertia(motor.on).turns else "N"
+            unit = "N m" if line.line.inertia(motor.on).is_rotary else "N"
             name = f"{actuator.name}.{motor.name}.torque_asked"
             inputs.append(FmuVariable(name=name, causality="input", unit=unit, start=0.0))
     asked = _requested_torques(lines, tolerance)
@@ -375,11 +375,11 @@ def _redirected(call: RoutineCall) -> RoutineCall:
 
 def _line_states(line: LineSystem) -> tuple[FmuVariable, ...]:
     """Return the variables of a line's states; their start values follow from the machine's."""
-    turns = {item.name: item.turns for item in line.line.inertias}
+    is_rotary = {item.name: item.is_rotary for item in line.line.inertias}
     states = []
     for name in line.state_names:
         body, _, quantity = name.rpartition(".")
-        unit = "rad" if turns.get(body, False) else "m"
+        unit = "rad" if is_rotary.get(body, False) else "m"
         unit = {"velocity": f"{unit}/s"}.get(quantity, unit if body else "1")
         causality = "output" if quantity in ("position", "velocity") else "local"
         states.append(FmuVariable(name=f"{line.line.name}.{name}", causality=causality, unit=unit))

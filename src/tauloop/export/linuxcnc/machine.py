@@ -299,7 +299,7 @@ def _joints(model: Model) -> tuple[MachineJoint, ...]:
     for actuator, row, offset, home in zip(
         model.mechanism.actuators, loops.transmission, loops.actuator_offsets, homes, strict=True
     ):
-        is_angular = topology.motor_turns(actuator)
+        is_angular = topology.is_rotary(actuator)
         si = DEG if is_angular else MM
         lower, upper = -np.inf, np.inf
         speed = actuator.speed

@@ -101,21 +101,21 @@ class Leaves:
         ]
         return about_origin(mass, center, moments)
 
-    def friction(self, name: str, turns: bool, **terms: float) -> dict[str, Leaf]:
+    def friction(self, name: str, is_angular: bool, **terms: float) -> dict[str, Leaf]:
         """Return new parameters for the nonzero terms of a friction law, by machine-file key."""
         return {
             part.name: self.leaf(
                 f"{name}.friction.{part.name}",
                 terms[part.name],
-                str(part.kind.dimension(turns)),
+                str(part.kind.dimension(is_angular)),
                 "friction",
             )
             for part in FRICTION.fields
             if isinstance(part.kind, Value) and terms.get(part.name, 0.0) != 0.0
         }
 
-    def rotor(self, name: str, value: float, turns: bool) -> Leaf | None:
+    def rotor(self, name: str, value: float, is_angular: bool) -> Leaf | None:
         """Return a new parameter for the inertia of a rotor; None if it is zero."""
         if not value:
             return None
-        return self.leaf(f"{name}.inertia", value, "kg m^2" if turns else "kg", "drive")
+        return self.leaf(f"{name}.inertia", value, "kg m^2" if is_angular else "kg", "drive")

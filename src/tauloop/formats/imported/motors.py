@@ -311,5 +311,9 @@ def _actuator(
         ((joint, ratio),) = motor.drives
         force, speed = joints[joint].force / abs(ratio), joints[joint].velocity * abs(ratio)
     return Actuator(
-        name=name, drives=tuple(drives), turns=True if is_rotary else None, force=force, speed=speed
+        name=name,
+        drives=tuple(drives),
+        is_rotary=True if is_rotary else None,
+        force=force,
+        speed=speed,
     )

@@ -39,18 +39,18 @@ def clamp_initial_positions(
 def _clamped(joint: Joint, length: float, is_chosen: bool, notes: list[str]) -> Joint:
     kind = JOINT_KINDS[joint.kind]
     reference = list(joint.reference)
-    for i, (freedom, turns) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
+    for i, (freedom, is_angular) in enumerate(zip(joint.freedoms, kind.angular, strict=False)):
         if i >= len(reference) or kind.coordinates[i].startswith("q"):
             break
         start, lower, upper = reference[i], freedom.lower, freedom.upper
-        tolerance = RANGE_TOLERANCE * (1.0 if turns else length)
+        tolerance = RANGE_TOLERANCE * (1.0 if is_angular else length)
         if lower - tolerance <= start <= upper + tolerance:
             continue
         end = min(max(start, lower), upper)
         reference[i] = (
             end if is_chosen or math.isinf(lower) or math.isinf(upper) else 0.5 * (lower + upper)
         )
-        factor, unit = (180 / math.pi, "deg") if turns else (1.0, "m")
+        factor, unit = (180 / math.pi, "deg") if is_angular else (1.0, "m")
         start, lower, upper, new_start = (factor * x for x in (start, lower, upper, reference[i]))
         notes.append(
             f"{joint.velocity_names[i]} starts at {new_start:.4g} {unit}, because its position in "

@@ -278,7 +278,7 @@ class ConstraintReader:
             powers = (0.0, slope, *coefficients[2:])
             curves = (self._polynomial(name, sides[1][0], powers, unit),)
         return Coupling(
-            name=name, terms=tuple(coupled), offset=offset, turns=is_angular, curves=curves
+            name=name, terms=tuple(coupled), offset=offset, is_angular=is_angular, curves=curves
         )
 
     def _polynomial(
@@ -487,7 +487,7 @@ class ConstraintReader:
             if not (spring or armature or limits or is_line):
                 lengths.losses.append(
                     CombinedFriction(
-                        name=name, terms=tuple(ratios), friction=friction, turns=is_angular
+                        name=name, terms=tuple(ratios), friction=friction, is_angular=is_angular
                     )
                 )
                 continue
@@ -580,7 +580,9 @@ class ConstraintReader:
             )
         )
         lengths.couplings.append(
-            Coupling(name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), turns=is_angular)
+            Coupling(
+                name=f"{name}_of_joints", terms=((name, MINUS_ONE), *ratios), is_angular=is_angular
+            )
         )
 
     def _free_name(self, preferred: str) -> str:
@@ -862,7 +864,7 @@ class ConstraintReader:
             name=name,
             drives=drives,
             offset=self._leaves.structural(f"{name}.offset", offset, unit, "drive"),
-            turns=is_angular,
+            is_rotary=is_angular,
             inertia=self._leaves.rotor(name, inertia, is_angular),
             friction=Friction(**friction) if friction else None,
             force=force,

@@ -205,7 +205,7 @@ def make_coupling(coupling: UrdfCoupling, is_angular: bool, leaves: Leaves) -> C
     offset = leaves.structural(
         f"{coupling.name}.offset", coupling.offset, "rad" if is_angular else "m", "geometry"
     )
-    return Coupling(name=coupling.name, terms=terms, offset=offset, turns=is_angular)
+    return Coupling(name=coupling.name, terms=terms, offset=offset, is_angular=is_angular)
 
 
 def _placement(frame: LinkFrame, root: str, name: str, leaves: Leaves) -> Placement:

@@ -44,7 +44,7 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
         line: drive line of an actuator.
         text: function (expression, dimension) -> text.
     """
-    turns = {inertia.name: inertia.turns for inertia in line.inertias}
+    is_rotary = {inertia.name: inertia.is_rotary for inertia in line.inertias}
     load = line.performance.of
     data: dict[str, Any] = {"load": load}
     data["inertias"] = {
@@ -52,33 +52,35 @@ def drive_data(line: DriveLine, text: Text) -> dict[str, Any]:
     }
     if line.connections:
         data["connections"] = {
-            item.name: _connection(item, turns, text) for item in line.connections
+            item.name: _connection(item, is_rotary, text) for item in line.connections
         }
-    data["motors"] = {item.name: keys_of(MOTOR, item, turns[item.on], text) for item in line.motors}
+    data["motors"] = {
+        item.name: keys_of(MOTOR, item, is_rotary[item.on], text) for item in line.motors
+    }
     data["encoders"] = {
-        item.name: keys_of(ENCODER, item, turns[item.on], text) for item in line.encoders
+        item.name: keys_of(ENCODER, item, is_rotary[item.on], text) for item in line.encoders
     }
     slave = line.control.drive.slave if isinstance(line.control.drive, DualDrive) else None
     on = next((motor.on for motor in line.motors if motor.name == slave), None)
-    return data | {"control": _control(line.control, on is not None and turns[on], text)}
+    return data | {"control": _control(line.control, on is not None and is_rotary[on], text)}
 
 
 def _inertia(inertia: LineInertia, text: Text) -> dict[str, Any]:
     """Return the keys of an inertia of a drive line."""
-    kind, dimension = ("inertia", units.INERTIA) if inertia.turns else ("mass", units.MASS)
+    kind, dimension = ("inertia", units.INERTIA) if inertia.is_rotary else ("mass", units.MASS)
     data: dict[str, Any] = {kind: text(inertia.value, dimension)}
     law = inertia.friction
     if law is not None:
         key, shape = ("lugre", LUGRE) if isinstance(law, LuGre) else ("friction", FRICTION)
-        data[key] = keys_of(shape, law, inertia.turns, text)
+        data[key] = keys_of(shape, law, inertia.is_rotary, text)
     return data
 
 
-def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[str, Any]:
+def _connection(item: Connection, is_rotary: dict[str, bool], text: Text) -> dict[str, Any]:
     """Return the keys of a connection of two inertias, with its ratio and compliance."""
     data: dict[str, Any] = {"first": item.first, "second": item.second}
     ratio = item.ratio
-    if turns[item.first] and not turns[item.second]:
+    if is_rotary[item.first] and not is_rotary[item.second]:
         if isinstance(ratio, Call) and ratio.operation == "/" and ratio.arguments[1] == _TURN:
             data["ball_screw"] = text(ratio.arguments[0], units.LENGTH)
         else:
@@ -98,12 +100,12 @@ def _connection(item: Connection, turns: dict[str, bool], text: Text) -> dict[st
     key = "backlash" if isinstance(law, ElasticBacklash) else key
     shape = next(part.kind for part in CONNECTION.fields if part.name == key)
     assert isinstance(shape, Shape)
-    return data | {key: keys_of(shape, law, turns[item.second], text)}
+    return data | {key: keys_of(shape, law, is_rotary[item.second], text)}
 
 
-def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
+def _control(control: Control, is_rotary: bool, text: Text) -> dict[str, Any]:
     """Return the keys of the control; default filters are omitted."""
-    data = keys_of(CONTROL, control, turns, text)
+    data = keys_of(CONTROL, control, is_rotary, text)
     for key, encoder, law in (
         ("position", control.encoder, control.position),
         ("speed", control.speed_encoder, control.speed),
@@ -115,4 +117,4 @@ def _control(control: Control, turns: bool, text: Text) -> dict[str, Any]:
     drive = control.drive
     if isinstance(drive, SingleDrive):
         return data | {"motor": drive.motor}
-    return data | {"dual": keys_of(DUAL, drive, turns, text)}
+    return data | {"dual": keys_of(DUAL, drive, is_rotary, text)}

@@ -55,34 +55,34 @@ class ElementWriter:
             ]
         return pose
 
-    def freedom(self, freedom: Freedom, turns: bool) -> dict[str, Any]:
+    def freedom(self, freedom: Freedom, is_angular: bool) -> dict[str, Any]:
         """Return friction, springs, limits and maximum speed of a degree of freedom."""
-        return keys_of(FREEDOM, freedom, turns, self.text)
+        return keys_of(FREEDOM, freedom, is_angular, self.text)
 
     def freedoms(
         self, names: Sequence[str], are_angular: Sequence[bool], freedoms: Sequence[Freedom]
     ) -> dict[str, Any]:
         """Return the contents of several freedoms by name, without empty ones."""
         rows = zip(names, are_angular, freedoms, strict=False)
-        contents = {name: self.freedom(freedom, turns) for name, turns, freedom in rows}
+        contents = {name: self.freedom(freedom, is_angular) for name, is_angular, freedom in rows}
         return {name: content for name, content in contents.items() if content}
 
     def coupling(self, coupling: Coupling) -> dict[str, Any]:
         """Return a gear or cam."""
-        data: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.turns)}
+        data: dict[str, Any] = {"of": self._ratios(coupling.terms, coupling.is_angular)}
         if coupling.offset != ZERO:
             data["offset"] = self.text(
-                coupling.offset, units.ANGLE if coupling.turns else units.LENGTH
+                coupling.offset, units.ANGLE if coupling.is_angular else units.LENGTH
             )
         for name, curve in coupling.curves:
             curves = data.setdefault("curves", {})
-            curves[self.names.get(name, name)] = self._curve(curve, name, coupling.turns)
+            curves[self.names.get(name, name)] = self._curve(curve, name, coupling.is_angular)
         return data
 
-    def _curve(self, curve: Curve, coordinate: str, turns: bool) -> dict[str, Any]:
-        """Return a curve of a coordinate; `turns` states whether its value is an angle."""
+    def _curve(self, curve: Curve, coordinate: str, is_angular: bool) -> dict[str, Any]:
+        """Return a curve of a coordinate; `is_angular` states whether its value is an angle."""
         x = units.ANGLE if self.is_angular(coordinate) else units.LENGTH
-        y = units.ANGLE if turns else units.LENGTH
+        y = units.ANGLE if is_angular else units.LENGTH
         if isinstance(curve, CurvePolynomial):
             texts = [self.text(c, y / x**k) for k, c in enumerate(curve.coefficients)]
             about = {} if curve.about == ZERO else {"about": self.text(curve.about, x)}
@@ -97,20 +97,20 @@ class ElementWriter:
 
     def loss(self, loss: CombinedFriction) -> dict[str, Any]:
         """Return the friction of a combination of coordinates."""
-        friction = keys_of(FRICTION, loss.friction, loss.turns, self.text)
-        return {"of": self._ratios(loss.terms, loss.turns), "friction": friction}
+        friction = keys_of(FRICTION, loss.friction, loss.is_angular, self.text)
+        return {"of": self._ratios(loss.terms, loss.is_angular), "friction": friction}
 
     def actuator(self, actuator: Actuator) -> dict[str, Any]:
         """Return a motor; a constant ratio of one is omitted if the reader can infer it."""
-        ratios = self._ratios(actuator.drives, actuator.turns)
+        ratios = self._ratios(actuator.drives, actuator.is_rotary)
         data: dict[str, Any] = {"drives": ratios}
         if len(ratios) == 1:
             ((name, ratio),) = ratios.items()
             data = {"on": name} | ({} if ratio == "(1)" else {"ratio": ratio})
-        turns = actuator.turns
-        if turns is None:
-            turns = any(self.is_angular(name) for name, _ in actuator.drives)
-        keys = keys_of(ACTUATOR, replace(actuator, drive=None), turns, self.text)
+        is_rotary = actuator.is_rotary
+        if is_rotary is None:
+            is_rotary = any(self.is_angular(name) for name, _ in actuator.drives)
+        keys = keys_of(ACTUATOR, replace(actuator, drive=None), is_rotary, self.text)
         if actuator.offset == ZERO:
             del keys["offset"]
         return data | keys
@@ -120,13 +120,16 @@ class ElementWriter:
         return {} if actuator.drive is None else {"drive": drive_data(actuator.drive, self.text)}
 
     def _ratios(
-        self, terms: Sequence[tuple[str, Expression]], turns: bool | None
+        self, terms: Sequence[tuple[str, Expression]], is_angular: bool | None
     ) -> dict[str, str]:
         """Return the ratios by coordinate; their units state whether the motor is rotary."""
-        mixed_unit = units.ANGLE_PER_LENGTH if turns else units.LENGTH_PER_ANGLE
+        mixed_unit = units.ANGLE_PER_LENGTH if is_angular else units.LENGTH_PER_ANGLE
         return {
             self.names.get(name, name): self.text(
-                ratio, units.ONE if turns is None or turns == self.is_angular(name) else mixed_unit
+                ratio,
+                units.ONE
+                if is_angular is None or is_angular == self.is_angular(name)
+                else mixed_unit,
             )
             for name, ratio in terms
         }

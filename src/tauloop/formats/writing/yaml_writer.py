@@ -380,7 +380,7 @@ class _YamlWriter:
         if rod.telescope is not None:
             reference = {"reference": literal(rod.telescope.reference, units.LENGTH)}
             written["telescopic"] = reference | self._write.freedom(
-                rod.telescope.freedom, turns=False
+                rod.telescope.freedom, is_angular=False
             )
         links = {"link" if rod.telescope is None else "lower": rod.lower, "upper": rod.upper}
         present_links = {key: link for key, link in links.items() if link is not None}

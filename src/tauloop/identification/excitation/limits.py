@@ -213,7 +213,7 @@ def bounds(
         result.append(Bound("position", name, unit, freedom.lower, freedom.upper))
         result.append(Bound.up_to("speed", name, f"{unit}/s", freedom.speed))
     for actuator, name, unit in zip(actuators, *model.output_ports("actuators"), strict=True):
-        speed_unit = "rad/s" if topology.motor_turns(actuator) else "m/s"
+        speed_unit = "rad/s" if topology.is_rotary(actuator) else "m/s"
         result.append(Bound.up_to("motor speed", name, speed_unit, actuator.speed))
         result.append(Bound.up_to("force", name, unit, limits.force_share * actuator.force))
     for name, tension in model.mechanism.cables.items():

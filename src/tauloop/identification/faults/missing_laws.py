@@ -258,7 +258,7 @@ def _laws(
     stroke = max(motion.stroke(element) for motion in motions)
     if not (largest > 0.0 and stroke > 0.0):
         return
-    length_unit = "rad" if motions[0].turns[element] else "m"
+    length_unit = "rad" if motions[0].is_rotational[element] else "m"
     by_log = list(zip(motions, speeds, rows, strict=True))
 
     def law(kind: str, columns: Sequence[np.ndarray], size: float = np.nan, unit: str = "") -> _Law:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tauloop.common.errors import IdentificationError, Problem
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
 from tauloop.identification.regression.from_log import (
@@ -39,7 +40,7 @@ class ElementMotion(ReprMixin):
     it adds J_e^T f to the forces on the actuators (virtual work).
 
     Attributes:
-        turns: whether each element is rotational, by name.
+        is_rotational: whether each element is rotational, by name.
         jacobian: J (N, n_elements, n) from the speeds of the actuators to those of the elements.
         velocity: w (N, n), speeds of the leading actuators, rad/s or m/s.
         mixing: linear map (n, n_out) from the forces on the leading actuators to the outputs; None
@@ -51,7 +52,7 @@ class ElementMotion(ReprMixin):
         present: (N, n_out) whether each output is valid at each sample; None if all are valid.
     """
 
-    turns: dict[str, bool]
+    is_rotational: dict[str, bool]
     jacobian: np.ndarray
     velocity: np.ndarray
     mixing: np.ndarray | None
@@ -60,9 +61,11 @@ class ElementMotion(ReprMixin):
     cutoff: float | None
     present: np.ndarray | None
 
+    turns = old_attribute("turns", "is_rotational")
+
     def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return speeds (N, n_e) of elements, and rows (N, n_out, n_e) of unit forces on them."""
-        J = self.jacobian[:, [list(self.turns).index(name) for name in names]]
+        J = self.jacobian[:, [list(self.is_rotational).index(name) for name in names]]
         speed = np.einsum("nem,nm->ne", J, self.velocity)
         rows = J if self.mixing is None else J @ self.mixing
         return speed, rows.transpose(0, 2, 1)
@@ -84,11 +87,11 @@ class ElementMotion(ReprMixin):
 
     def force_unit(self, name: str) -> str:
         """Return the unit of a force on an element."""
-        return "N m" if self.turns[name] else "N"
+        return "N m" if self.is_rotational[name] else "N"
 
     def damping_unit(self, name: str) -> str:
         """Return the unit of a force divided by a speed of an element."""
-        return "N m s/rad" if self.turns[name] else "N s/m"
+        return "N m s/rad" if self.is_rotational[name] else "N s/m"
 
     def decimated(self, columns: np.ndarray, acting: np.ndarray | None = None) -> np.ndarray:
         """Return columns (N, n_out, n_new), decimated as the regressor, with zeros in invalid rows.
@@ -176,7 +179,7 @@ def motion_of_elements(
     start = model.actuators.track(position).q if model.assembly.rows else None
     G = model.actuators.embedding(position, start=start)
     return ElementMotion(
-        turns=elements(model),
+        is_rotational=elements(model),
         jacobian=np.concatenate([G, model.assembly.loops.transmission @ G], axis=1),
         velocity=velocity,
         mixing=leading_transmission(model) if output == "joints" else None,
@@ -195,7 +198,7 @@ def elements(model: Model) -> dict[str, bool]:
     """
     is_rotational = dict(zip(model.topology.velocity_names, model.topology.angular, strict=True))
     for actuator in model.mechanism.actuators:
-        is_rotational[actuator.name] = model.topology.motor_turns(actuator)
+        is_rotational[actuator.name] = model.topology.is_rotary(actuator)
     return is_rotational
 
 

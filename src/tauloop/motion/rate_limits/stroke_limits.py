@@ -115,7 +115,7 @@ def limits_of(model: Model, force: float = 1.0, speed: float = 1.0) -> MotionLim
     values += [speed * actuator.speed for actuator in actuators]
     values += [speed * freedom.speed for freedom in topology.freedoms]
     motor_units = tuple(
-        "rad/s" if topology.motor_turns(actuator) else "m/s" for actuator in actuators
+        "rad/s" if topology.is_rotary(actuator) else "m/s" for actuator in actuators
     )
     all_names = (*names, *(f"{name} speed" for name in (*names, *topology.velocity_names)))
     all_units = (

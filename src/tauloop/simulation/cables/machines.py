@@ -123,7 +123,7 @@ class _CableBuilder:
                 self._remove_actuators(rod.name)
         self.rods.append(replace(rod, length=None, telescope=telescope, tension=None))
         self._stretch_motors.append(
-            Actuator(name=rod.name + STRETCH_SUFFIX, drives=drives, turns=False)
+            Actuator(name=rod.name + STRETCH_SUFFIX, drives=drives, is_rotary=False)
         )
 
     def add_slack(self, rod: Rod, *, is_driven: bool) -> None:

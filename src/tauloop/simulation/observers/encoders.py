@@ -69,7 +69,7 @@ def encoder_units(model: Model) -> dict[str, str]:
         zip(model.topology.coordinate_names, coordinate_units(model.topology), strict=True)
     )
     for actuator in model.mechanism.actuators:
-        names[actuator.name] = "rad" if model.topology.motor_turns(actuator) else "m"
+        names[actuator.name] = "rad" if model.topology.is_rotary(actuator) else "m"
     return names
 
 

@@ -25,7 +25,9 @@ def motor_plots(sizing: MotorSizing) -> Iterator[Plot]:
 
 def _load_plot(load: ActuatorLoad) -> Plot:
     """Return a plot of an actuator's force over its speed."""
-    factor, speed_unit, unit = (RPM_PER_RAD_S, "rpm", "N m") if load.turns else (1.0, "m/s", "N")
+    factor, speed_unit, unit = (
+        (RPM_PER_RAD_S, "rpm", "N m") if load.is_rotary else (1.0, "m/s", "N")
+    )
     step = max(1, len(load.time) // MAX_POINTS)
     trace = PlotTrace(
         x=rounded(factor * load.speed[::step]),
@@ -36,7 +38,7 @@ def _load_plot(load: ActuatorLoad) -> Plot:
     return Plot(
         title=load.name,
         x=f"speed [{speed_unit}]",
-        y=f"{'torque' if load.turns else 'force'} [{unit}]",
+        y=f"{'torque' if load.is_rotary else 'force'} [{unit}]",
         traces=(trace,),
     )
 

@@ -145,9 +145,9 @@ def _drive_lines(mechanism: Mechanism) -> Table:
         data = drive_line_properties(mechanism, actuator.drive)
         motors = [f"{name} (slave)" if name == data["slave"] else name for name in data["motors"]]
         bodies = [f"{item['name']} ({item['ratio']:.4g})" for item in data["inertias"]]
-        is_rotary = actuator.drive.inertia(data["load"]).turns
+        is_rotary = actuator.drive.inertia(data["load"]).is_rotary
         connects_rotary = {
-            item.name: actuator.drive.inertia(item.second).turns
+            item.name: actuator.drive.inertia(item.second).is_rotary
             for item in actuator.drive.connections
         }
         backlash = [

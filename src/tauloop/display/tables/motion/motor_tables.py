@@ -17,12 +17,12 @@ MAX_CANDIDATES = 5
 def motor_tables(sizing: MotorSizing) -> Iterator[Printed]:
     """Yield the loads of all motors, and candidates for all rotary and for all linear actuators."""
     for is_rotary in (True, False):
-        loads = [load for load in sizing.loads if load.turns == is_rotary]
+        loads = [load for load in sizing.loads if load.is_rotary == is_rotary]
         if loads:
             yield _loads("N m" if is_rotary else "N", loads, is_rotary=is_rotary)
     if sizing.catalogue is not None:
         for is_rotary in (True, False):
-            loads = [load for load in sizing.loads if load.turns == is_rotary]
+            loads = [load for load in sizing.loads if load.is_rotary == is_rotary]
             yield from _candidates(sizing, loads)
         yield (
             "torque, heat (continuous torque), speed and load (of the gear): fraction of the limit that the "
@@ -41,7 +41,7 @@ def _candidates(sizing: MotorSizing, loads: list[ActuatorLoad]) -> Iterator[Prin
     """Yield the candidates for all actuators of a kind, and the lightest for each."""
     if not loads:
         return
-    candidates = sizing.for_all(turns=loads[0].turns)
+    candidates = sizing.for_all(is_rotary=loads[0].is_rotary)
     suitable = [c for c in candidates if is_within(c, sizing.options)]
     subject = loads[0].name if len(loads) == 1 else f"all {len(loads)} actuators"
     if suitable:

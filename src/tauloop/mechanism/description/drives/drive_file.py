@@ -84,7 +84,7 @@ def read_drive(
     output = reader.refer(
         performance, "of", {inertia.name: inertia for inertia in drive_line.inertias}, "inertia"
     )
-    band = reader.need(performance, "band", reader.turns(output))
+    band = reader.need(performance, "band", reader.is_rotary(output))
     root.collector.raise_any()
     return replace(
         drive_line,

@@ -21,7 +21,7 @@ _SECTIONS = tuple(field.name for field in SECTIONS)
 
 
 def read_actuator_drive(
-    name: str, cursor: Cursor, values: ValueReader, turns: bool
+    name: str, cursor: Cursor, values: ValueReader, is_rotary: bool
 ) -> DriveLine | None:
     """Return the drive line of an actuator, or None after adding a problem.
 
@@ -29,7 +29,7 @@ def read_actuator_drive(
         name: name of the actuator.
         cursor: position of the drive line in the file.
         values: reads values, and adopts the parameters of a file under the key path of `cursor`.
-        turns: whether the actuator rotates.
+        is_rotary: whether the actuator rotates.
     """
     if cursor.collector.has_problem_in(cursor.where):
         return None  # the readers below require the form to be valid
@@ -42,7 +42,7 @@ def read_actuator_drive(
                 f"remove {key}, or `file`",
                 key,
             )
-        line = _from_file(name, cursor, values, turns)
+        line = _from_file(name, cursor, values, is_rotary)
     else:
         missing = [
             key for key in ("load", *_SECTIONS) if key != "connections" and key not in local_keys
@@ -58,7 +58,9 @@ def read_actuator_drive(
             )
         load = cursor.word("load")
         line = (
-            None if missing or not load else DriveReader(cursor, values, (load, turns)).line(name)
+            None
+            if missing or not load
+            else DriveReader(cursor, values, (load, is_rotary)).line(name)
         )
     if line is None or cursor.collector.count > previous_count:
         return None
@@ -70,7 +72,7 @@ def read_actuator_drive(
     return line
 
 
-def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> DriveLine | None:
+def _from_file(name: str, cursor: Cursor, values: ValueReader, is_rotary: bool) -> DriveLine | None:
     """Return the drive line of a file with the machine as its load.
 
     The parameters of the file are added to the machine's table.
@@ -105,15 +107,15 @@ def _from_file(name: str, cursor: Cursor, values: ValueReader, turns: bool) -> D
         cursor.collector.include(error.problems)
         return None
     load = line.performance.of
-    if line.inertia(load).turns != turns:
+    if line.inertia(load).is_rotary != is_rotary:
         verbs = (
-            "rotates" if line.inertia(load).turns else "slides",
-            "rotates" if turns else "slides",
+            "rotates" if line.inertia(load).is_rotary else "slides",
+            "rotates" if is_rotary else "slides",
         )
         what = f"the file's load {load} {verbs[0]}, but the actuator {verbs[1]}"
         cursor.problem(what, "use another file, or give the actuator's ratio a unit", "file")
         return None
-    machine = LineInertia(name=load, turns=turns, value=ZERO)
+    machine = LineInertia(name=load, is_rotary=is_rotary, value=ZERO)
     line = replace(
         line,
         name=name,

@@ -76,7 +76,7 @@ class DriveReader:
                     what, "remove it from the inertias, or rename the load", "inertias"
                 )
             self._is_angular[load] = is_angular
-            inertias[load] = LineInertia(name=load, turns=is_angular, value=ZERO)
+            inertias[load] = LineInertia(name=load, is_rotary=is_angular, value=ZERO)
         connections = [
             self._connection(key, cursor) for key, cursor in self._root.entries_of("connections")
         ]
@@ -100,7 +100,7 @@ class DriveReader:
             performance=Performance(of=evaluated_inertia, band=None),
         )
 
-    def turns(self, inertia: str) -> bool:
+    def is_rotary(self, inertia: str) -> bool:
         """Return whether an inertia rotates; False for an unknown inertia."""
         return self._is_angular.get(inertia, False)
 
@@ -147,7 +147,7 @@ class DriveReader:
         )
         if lugre_cursor is not None:
             friction = read_friction_law(LuGre, lugre_cursor, self._values, is_angular)
-        return LineInertia(name=name, turns=is_angular, value=value, friction=friction)
+        return LineInertia(name=name, is_rotary=is_angular, value=value, friction=friction)
 
     def _connection(self, name: str, cursor: Cursor) -> Connection:
         first, second = (
@@ -155,7 +155,7 @@ class DriveReader:
         )
         if first == second:
             cursor.problem(f"{first} is connected to itself", "name two inertias", "second")
-        is_angular = self.turns(second)
+        is_angular = self.is_rotary(second)
         transmissions = [key for key in _TRANSMISSIONS if cursor.has(key)]
         if len(transmissions) > 1:
             cursor.problem(
@@ -201,7 +201,7 @@ class DriveReader:
 
     def _motor(self, name: str, cursor: Cursor) -> Motor:
         on = self.refer(cursor, "on", self._is_angular, "inertia")
-        motor = self._values.element(Motor, cursor, self.turns(on), name=name, on=on)
+        motor = self._values.element(Motor, cursor, self.is_rotary(on), name=name, on=on)
         if cursor.has("rated_speed") != cursor.has("speed") or (
             cursor.has("speed") and not cursor.has("torque")
         ):
@@ -234,7 +234,7 @@ class DriveReader:
 
     def _encoder(self, name: str, cursor: Cursor) -> Encoder:
         on = self.refer(cursor, "on", self._is_angular, "inertia")
-        return self._values.element(Encoder, cursor, self.turns(on), name=name, on=on)
+        return self._values.element(Encoder, cursor, self.is_rotary(on), name=name, on=on)
 
     def _pid(self, cursor: Cursor) -> Pid:
         if cursor.has("limit") != cursor.has("tracking_time"):
@@ -258,7 +258,7 @@ class DriveReader:
             master, slave = (self.refer(dual, key, motors, "motor") for key in ("master", "slave"))
             if master == slave:
                 dual.problem(f"master and slave are both {master}", "name two motors", "slave")
-            is_angular = slave in motors and self.turns(motors[slave].on)
+            is_angular = slave in motors and self.is_rotary(motors[slave].on)
             switch_min, switch_max = (
                 self._optional_value(dual, key) for key in ("switch_min", "switch_max")
             )

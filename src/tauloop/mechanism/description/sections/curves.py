@@ -19,7 +19,7 @@ def read_curve(
     cursor: Cursor,
     values: ValueReader,
     is_angular: bool,
-    turns: bool,
+    is_value_angular: bool,
     freedom: Freedom | None,
 ) -> Curve | None:
     """Return a curve, or None after adding a problem.
@@ -28,7 +28,7 @@ def read_curve(
         cursor: position of the curve in the file.
         values: reader of values.
         is_angular: whether its coordinate is an angle.
-        turns: whether its value is an angle.
+        is_value_angular: whether its value is an angle.
         freedom: limits of the coordinate, which must lie within a table; None if they are unknown.
     """
     if cursor.has("polynomial") == cursor.has("table"):
@@ -45,18 +45,18 @@ def read_curve(
             kind = "polynomial" if cursor.has("polynomial") else "table"
             cursor.problem(f"a {kind} has no {key}", "remove it", key)
     if cursor.has("polynomial"):
-        return _polynomial(cursor, values, is_angular, turns)
-    table = _table(cursor, values, is_angular, turns)
+        return _polynomial(cursor, values, is_angular, is_value_angular)
+    table = _table(cursor, values, is_angular, is_value_angular)
     if table is not None and not table.periodic and freedom is not None:
         _require_limits(cursor, table, freedom, is_angular)
     return table
 
 
 def _polynomial(
-    cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool
+    cursor: Cursor, values: ValueReader, is_angular: bool, is_value_angular: bool
 ) -> CurvePolynomial | None:
     """Return a polynomial of the coordinate, or None after adding a problem."""
-    x, y = ANGLE if is_angular else LENGTH, ANGLE if turns else LENGTH
+    x, y = ANGLE if is_angular else LENGTH, ANGLE if is_value_angular else LENGTH
     items = cursor.items_of("polynomial")
     if len(items) > MAX_ORDER + 1:
         cursor.problem(
@@ -84,7 +84,9 @@ def _polynomial(
     return CurvePolynomial(coefficients=tuple(coefficients), about=ZERO if about is None else about)
 
 
-def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -> CurveTable | None:
+def _table(
+    cursor: Cursor, values: ValueReader, is_angular: bool, is_value_angular: bool
+) -> CurveTable | None:
     """Return a table over the coordinate, or None after adding a problem."""
     rows = cursor.items_of("table")
     table_cursor = cursor.get("table") or cursor
@@ -97,7 +99,7 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
     points = []
     for row in rows:
         numbers = []
-        for item, is_angle in zip(row.items(), (is_angular, turns), strict=False):
+        for item, is_angle in zip(row.items(), (is_angular, is_value_angular), strict=False):
             quantity = values.quantity(item)
             expected = ANGLE if is_angle else LENGTH
             if quantity is None:
@@ -124,7 +126,7 @@ def _table(cursor: Cursor, values: ValueReader, is_angular: bool, turns: bool) -
     monotone = cursor.word("interpolation") == "monotone"
     first, last = points[0][1], points[-1][1]
     if periodic and first != last:
-        units = ANGLE if turns else LENGTH
+        units = ANGLE if is_value_angular else LENGTH
         table_cursor.problem(
             f"a periodic table begins with {shown(first, units)} and ends with {shown(last, units)}",
             "repeat the first value at the end",

@@ -171,7 +171,7 @@ def read_actuator(
         name=name,
         drives=drives,
         offset=ZERO if offset is None else offset,
-        turns=is_angular,
+        is_rotary=is_angular,
         inertia=values.expression(cursor.get("inertia"), is_angular),
         friction=read_friction(cursor.get("friction"), values, is_angular),
         **{key: math.inf if limit is None else limit for key, limit in limits.items()},
@@ -222,7 +222,7 @@ def read_coupling(
         name=name,
         terms=terms,
         offset=ZERO if offset is None else offset,
-        turns=is_angular,
+        is_angular=is_angular,
         curves=tuple(curves),
     )
 
@@ -398,7 +398,7 @@ def read_loss(
     friction = read_friction(cursor.get("friction"), values, is_angular)
     if friction is None:
         return None
-    return CombinedFriction(name=name, terms=terms, friction=friction, turns=is_angular)
+    return CombinedFriction(name=name, terms=terms, friction=friction, is_angular=is_angular)
 
 
 def _terms_of_motors(
@@ -419,7 +419,7 @@ def _terms_of_motors(
         ratio = values.quantity(ratio_cursor)
         if actuator is None or ratio is None:
             continue
-        is_angular = is_angular_product(bool(actuator.turns), ratio.dimension)
+        is_angular = is_angular_product(bool(actuator.is_rotary), ratio.dimension)
         if is_angular is None:
             ratio_cursor.problem(
                 f"the ratio is {named(ratio.dimension)}, so ratio times {word} is neither an angle nor a length",

@@ -212,7 +212,7 @@ class OutputReader:
             multiply(ratio, self._coordinate(coordinate).expression)
             for coordinate, ratio in actuator.drives
         )
-        return Quantity(add(*terms, actuator.offset), ANGLE if actuator.turns else LENGTH)
+        return Quantity(add(*terms, actuator.offset), ANGLE if actuator.is_rotary else LENGTH)
 
     def _report_not_scalar(self, word: str, cursor: Cursor) -> None:
         """Report that a name refers to another element, or is unknown."""
