@@ -270,7 +270,7 @@ def test_several_instruments_encoders_and_nuisances_together():
     for key in true:
         if key in deviations:
             assert abs(values[key] - true[key]) < DEVIATIONS * deviations[key]
-    assert {figure.series for figure in result.after} == {"tracker", "bar", "level", "spare"}
+    assert {figure.instrument for figure in result.after} == {"tracker", "bar", "level", "spare"}
 
 
 def test_loop_equations_judge_by_the_instruments_errors_too(tracker):
@@ -295,7 +295,7 @@ def test_one_gross_outlier_among_176_is_named(tracker, kind):
     spoiled = replace(series, readings=wrong)
     problem = calibration_problem(machine("gantry_tau_3dof"), [spoiled], P21, residuals=kind)
     result = fit_geometry(problem, rng())
-    assert [outlier.pose for outlier in result.outliers] == [57]
+    assert [outlier.pose_index for outlier in result.outliers] == [57]
     assert result.outliers[0].label == "tracker, pose 58"
     assert result.outliers[0].deviations > 15
     assert result.outliers[0].quantity == "y"

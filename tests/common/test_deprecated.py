@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tauloop as tl
+from tauloop.calibration.judging.statistics import ErrorStatistics, Outlier
 from tauloop.calibration.solving.exchanges import Exchanges
 from tauloop.common.names.deprecated import ATTRIBUTES, KEYWORDS, MODULES, NAMES
 from tauloop.common.options import NamedFields
@@ -98,6 +99,9 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.drives.ParetoFront,
         tl.calibration.Tolerances,
         tl.dynamics.ActuatorLoad,
+        tl.study.PoseErrors,
+        ErrorStatistics,
+        Outlier,
         tl.identification.ElementMotion,
         Coupling,
         CombinedFriction,

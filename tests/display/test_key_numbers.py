@@ -89,7 +89,7 @@ def test_motor_sizing_begins_with_loads_and_the_lightest_motor() -> None:
     best = sizing.for_all(is_rotary=True)[0]
     assert shown["lightest motor and gear"][0] == f"{best.motor}, {best.gear}"
     with pytest.warns(DeprecationWarning, match=r"for_all\(turns=...\) is .*: use is_rotary="):
-        assert sizing.for_all(turns=True)[0].motor == best.motor
+        assert sizing.for_all(turns=True)[0].motor == best.motor  # type: ignore[call-arg]
     fastest = max(load.peak_speed for load in sizing.loads) * 30 / np.pi
     assert shown["peak speed of a motor"][0] == f"{fastest:.4g} rpm"
 

@@ -133,7 +133,7 @@ def test_accuracy_is_that_of_each_machine_alone(name, names):
         assert errors.rms[k] == pytest.approx(np.sqrt((distance**2).mean()), abs=ROUNDING)
         # trace of the rotation between them
         turn = np.einsum("nij,nij->n", there.rotation, intended.rotation)
-        assert np.cos(errors.turn[k]) == pytest.approx((turn.min() - 1) / 2, abs=1e-12)
+        assert np.cos(errors.rotation[k]) == pytest.approx((turn.min() - 1) / 2, abs=1e-12)
 
 
 @needs_compiler

@@ -189,7 +189,7 @@ def _command(name: str, location: tuple[str, str, str]) -> Command:
 CALCULATIONS: Mapping[str, Command] = {
     "accuracy": Command(
         location=("study", "accuracy", "AccuracyOptions"),
-        units={"mean": "m", "rms": "m", "largest": "m", "turn": "rad"},
+        units={"mean": "m", "rms": "m", "largest": "m", "rotation": "rad"},
     ),
     **{name: _command(name, location) for name, location in COMMAND_LOCATIONS.items()},
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tauloop.common.errors import InputError
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -48,13 +49,15 @@ class PoseErrors(ReprMixin):
         mean: mean distance of the tool from its nominal position, m.
         rms: root mean square of this distance, m.
         largest: largest value of this distance, m.
-        turn: largest angle between the tool's orientation and its nominal orientation, rad.
+        rotation: largest angle between the tool's orientation and its nominal orientation, rad.
     """
 
     mean: np.ndarray
     rms: np.ndarray
     largest: np.ndarray
-    turn: np.ndarray
+    rotation: np.ndarray
+
+    turn = old_attribute("turn", "rotation")
 
 
 class Accuracy:
@@ -151,7 +154,7 @@ class Accuracy:
             errors[1, machines] = np.sqrt(squares.mean(axis=1))
             errors[2, machines] = np.sqrt(squares.max(axis=1))
             errors[3, machines] = self._largest_angles(rotation, is_valid)
-        return PoseErrors(**dict(zip(("mean", "rms", "largest", "turn"), errors, strict=True)))
+        return PoseErrors(**dict(zip(("mean", "rms", "largest", "rotation"), errors, strict=True)))
 
     def _largest_angles(self, rotation: np.ndarray, is_valid: np.ndarray) -> np.ndarray:
         """Return the largest rotation error (N,) over the poses.

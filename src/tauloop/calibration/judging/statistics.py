@@ -7,6 +7,7 @@ import scipy.special
 
 from tauloop.calibration.problem.problem import CalibrationProblem, Evaluation
 from tauloop.calibration.solving.solver import Solution
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.records import dataclass
 
 #: Family-wise false-alarm probability of the outlier test.
@@ -30,24 +31,27 @@ class ErrorStatistics:
     """Errors of one quantity that an instrument reads, SI.
 
     Attributes:
-        series: name of the instrument that measured the series, such as ``tracker``.
+        instrument: name of the instrument, such as ``tracker``.
         quantity: name of the quantity, such as ``x``.
         unit: SI unit of the quantity.
-        poses: number of measured poses of the series.
+        n_poses: number of measured poses of the instrument.
         rms: root mean square.
         mean_absolute: mean absolute value.
         largest: largest absolute value.
         bias: mean.
     """
 
-    series: str
+    instrument: str
     quantity: str
     unit: str
-    poses: int
+    n_poses: int
     rms: float
     mean_absolute: float
     largest: float
     bias: float
+
+    series = old_attribute("series", "instrument")
+    poses = old_attribute("poses", "n_poses")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +59,20 @@ class Outlier:
     """A pose with an outlying residual.
 
     Attributes:
-        pose: index of the measured pose, counted from zero over all series.
+        pose_index: index of the measured pose, counted from zero over all series.
         label: name of the pose.
         quantity: quantity with the outlying error.
         error: error of the quantity, SI (m or rad).
         deviations: absolute externally studentized residual: the number of standard deviations.
     """
 
-    pose: int
+    pose_index: int
     label: str
     quantity: str
     error: float
     deviations: float
+
+    pose = old_attribute("pose", "pose_index")
 
 
 def error_statistics(
@@ -83,13 +89,13 @@ def error_statistics(
     return tuple(statistics)
 
 
-def _statistics(series: str, quantity: str, unit: str, errors: np.ndarray) -> ErrorStatistics:
+def _statistics(instrument: str, quantity: str, unit: str, errors: np.ndarray) -> ErrorStatistics:
     """Return the statistics of errors (N,)."""
     return ErrorStatistics(
-        series=series,
+        instrument=instrument,
         quantity=quantity,
         unit=unit,
-        poses=len(errors),
+        n_poses=len(errors),
         rms=float(np.sqrt(np.mean(errors**2))),
         mean_absolute=float(np.abs(errors).mean()),
         largest=float(np.abs(errors).max()),
@@ -246,7 +252,7 @@ def _outlier(
             k = int(np.abs(series_errors[index_in_series] / series.sigma).argmax())
             name, _ = series.instrument.errors[k]
             return Outlier(
-                pose=pose,
+                pose_index=pose,
                 label=f"{series.instrument.name}, {series.label(index_in_series)}",
                 quantity=name,
                 error=float(series_errors[index_in_series, k]),

@@ -140,6 +140,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "CriteriaGradients.weighted_worst": "CriteriaGradients.scaled_worst",
     "CombinedFriction.turns": "CombinedFriction.is_angular",
     "Coupling.turns": "Coupling.is_angular",
+    "ErrorStatistics.poses": "ErrorStatistics.n_poses",
+    "ErrorStatistics.series": "ErrorStatistics.instrument",
     "ElementMotion.turns": "ElementMotion.is_rotational",
     "LineInertia.turns": "LineInertia.is_rotary",
     "Condensed.beside": "Condensed.joined_with",
@@ -172,6 +174,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "NewMachine.cures": "NewMachine.remedies",
     "Observability.silent": "Observability.n_unobservable",
     "Obstacle.nearest": "Obstacle.projection_target",
+    "Outlier.pose": "Outlier.pose_index",
+    "PoseErrors.turn": "PoseErrors.rotation",
     "ParetoFront.of": "ParetoFront.criteria_names",
     "RandomStates.different": "RandomStates.distinct_states",
     "Path.looks": "Path.n_shape_points",
@@ -382,12 +386,18 @@ MEMBERS: Mapping[str, str] = {
 JSON_KEYS: Mapping[str, str] = {
     "apart": "motion_mismatch",
     "cures": "remedies",
+    "errors_after/*/poses": "errors_after/*/n_poses",
+    "errors_after/*/series": "errors_after/*/instrument",
+    "errors_before/*/poses": "errors_before/*/n_poses",
+    "errors_before/*/series": "errors_before/*/instrument",
     "evidence": "diagnostics",
     "actuators/*/drive_line/inertias/*/turns": "actuators/*/drive_line/inertias/*/is_rotary",
     "loads/*/turns": "loads/*/is_rotary",
     "optimise": "objective",
+    "outliers/*/pose": "outliers/*/pose_index",
     "regularised": "regularized",
     "silent": "n_unobservable",
+    "turn": "rotation",
 }
 #: Old keys of machine files and of files of measurements, each with its new key.
 MACHINE_KEYS: Mapping[str, str] = {

@@ -41,7 +41,7 @@ def calibration_plots(result: Calibration) -> Iterator[Paragraph | Plot]:
         "calibrated geometry.",
         tone="note",
     )
-    outliers = {outlier.pose for outlier in result.outliers}
+    outliers = {outlier.pose_index for outlier in result.outliers}
     first = 0
     for series, nominal, new in zip(
         result.problem.series, _nominal_states(result), result.errors, strict=True

@@ -47,7 +47,7 @@ def calibration_tables(calibration: Calibration) -> Iterator[Printed]:
     for a, b, r in calibration.strong_correlations[:6]:
         yield f"correlation {r:+.3f} of {a} and {b}"
     for outlier in calibration.outliers:
-        factor, unit = usual_unit(_unit(calibration, outlier.pose))
+        factor, unit = usual_unit(_unit(calibration, outlier.pose_index))
         text = f"outlier: {outlier.label}: {outlier.quantity} off by {factor * outlier.error:.3g} {unit}, "
         yield Paragraph(text=f"{text}{outlier.deviations:.0f} standard deviations", tone="doubtful")
     yield from _residual_tables(calibration)
@@ -161,7 +161,9 @@ def _errors(calibration: Calibration) -> Table:
     for before, after in zip(calibration.before, calibration.after, strict=True):
         factor, unit = usual_unit(after.unit)
         values = (before.rms, after.rms, after.mean_absolute, after.largest)
-        cells.append((after.series, after.quantity, *(factor * value for value in values), unit))
+        cells.append(
+            (after.instrument, after.quantity, *(factor * value for value in values), unit)
+        )
     return table(
         "Errors, predicted minus measured", "series", "quantity", *headings, "unit", rows=cells
     )
