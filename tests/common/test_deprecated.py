@@ -100,6 +100,7 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         tl.calibration.Tolerances,
         tl.dynamics.ActuatorLoad,
         tl.study.PoseErrors,
+        tl.identification.LinkParameters,
         ErrorStatistics,
         Outlier,
         tl.identification.ElementMotion,

@@ -31,7 +31,7 @@ def test_steps_that_are_compared_have_the_same_scales() -> None:
 def test_the_play_of_a_machine_that_turns_is_drawn_with_whole_labels() -> None:
     """Angles stand in place of the platform's quaternion; rods of the hexapod are alike, and so are their errors."""
     section = play_section(tl.load("hexapod"), tl.BacklashOptions(plane=("x", "y")))
-    assert section.space.fixed["platform.rz"] == 0.0
+    assert section.workspace.fixed["platform.rz"] == 0.0
     worst = section.data["worst"].to_numpy()
     assert np.isfinite(worst).all()
     assert worst.max() < 1.1 * worst.min()

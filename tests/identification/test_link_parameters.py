@@ -81,7 +81,7 @@ def test_a_pendulum_is_bounded_as_by_hand() -> None:
     assert (family.members, family.freedoms, family.stated) == (("m", "c", "I"), 1, ("m",))
     # dc/dm = -h/m^2 and dI/dm = h^2/m^2 at the file's mass
     assert family.changes == pytest.approx({"m": 1.0, "c": -H / 4, "I": H**2 / 4})
-    assert links.unseen == ("bar.inertia.xx",)
+    assert links.unidentifiable == ("bar.inertia.xx",)
 
 
 def test_a_known_mass_says_the_rest_with_deviations_as_drawn() -> None:

@@ -40,7 +40,7 @@ def backlash(
     model = load_model(machine, side, within_limits=within_limits, threads=threads)
     with bar("poses") as progress:
         result = tl.backlash_map(model, options, progress=progress)
-    amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.play.values())
+    amounts = dict.fromkeys(f"{1e6 * value:g}" for value in result.backlash.values())
     is_by_lines = options.backlash == "lines"
     source = "its drive lines"
     if not is_by_lines:

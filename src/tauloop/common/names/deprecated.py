@@ -132,6 +132,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "Actuator.copper": "Actuator.copper_loss",
     "Actuator.turns": "Actuator.is_rotary",
     "ActuatorLoad.turns": "ActuatorLoad.is_rotary",
+    "ActuatorFit.alone": "ActuatorFit.single_error",
     "ActuatorFit.standardised": "ActuatorFit.standardized",
     "CalibrationProblem.stations": "CalibrationProblem.measured_poses",
     "Controller.correction": "Controller.force_callback",
@@ -143,6 +144,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "ErrorStatistics.poses": "ErrorStatistics.n_poses",
     "ErrorStatistics.series": "ErrorStatistics.instrument",
     "ElementMotion.turns": "ElementMotion.is_rotational",
+    "LinkParameters.unseen": "LinkParameters.unidentifiable",
     "LineInertia.turns": "LineInertia.is_rotary",
     "Condensed.beside": "Condensed.joined_with",
     "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
@@ -163,6 +165,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "Lap.figures": "Lap.deviations",
     "ControlledMotion.figures": "ControlledMotion.summary",
     "PlayMap.figures": "PlayMap.displacements",
+    "PlayMap.play": "PlayMap.backlash",
+    "PlayMap.space": "PlayMap.workspace",
     "Workspace.figures": "Workspace.arrays",
     "FreePlanner.again": "FreePlanner.replan",
     "FreePlanner.aim": "FreePlanner.objective",
@@ -395,9 +399,11 @@ JSON_KEYS: Mapping[str, str] = {
     "loads/*/turns": "loads/*/is_rotary",
     "optimise": "objective",
     "outliers/*/pose": "outliers/*/pose_index",
+    "play": "backlash",
     "regularised": "regularized",
     "silent": "n_unobservable",
     "turn": "rotation",
+    "unseen": "unidentifiable",
 }
 #: Old keys of machine files and of files of measurements, each with its new key.
 MACHINE_KEYS: Mapping[str, str] = {

@@ -56,8 +56,8 @@ class PlayMap(Result):
         data: displacements over the axes of the grid, m, NaN where the machine cannot work: `each`
             (actuator, ...) for the backlash of one actuator, `worst` for all actuators in the worst
             combination of directions.
-        play: backlash of the actuators by name, m or rad.
-        space: workspace map, which states where the machine can work.
+        backlash: backlash of the actuators by name, m or rad.
+        workspace: workspace map, which states where the machine can work.
         machine: name of the machine.
         units: units of the actuators' positions, by name.
         volume: limits of the platform positions by name, including positions that this map does
@@ -65,8 +65,8 @@ class PlayMap(Result):
     """
 
     data: xr.Dataset = field(metadata=OMITTED | tabulated_by(dataset_variables))
-    play: Mapping[str, float]
-    space: Workspace = field(metadata=OMITTED)
+    backlash: Mapping[str, float]
+    workspace: Workspace = field(metadata=OMITTED)
     machine: str
     units: Mapping[str, str] = field(metadata=OMITTED)
     volume: Mapping[str, tuple[float, float]]
@@ -81,7 +81,7 @@ class PlayMap(Result):
     @in_json()
     def excluded_by(self) -> dict[str, int]:
         """Number of poses that are excluded, by reason."""
-        return self.space.excluded_by()
+        return self.workspace.excluded_by()
 
     @property
     @in_json()
@@ -90,6 +90,8 @@ class PlayMap(Result):
         return self.displacements()
 
     figures = old_attribute("figures", "displacements")
+    play = old_attribute("play", "backlash")
+    space = old_attribute("space", "workspace")
 
     def displacements(self) -> dict[str, dict[str, float]]:
         """Return the smallest, median and largest displacement of the tool over the usable poses.
@@ -97,7 +99,7 @@ class PlayMap(Result):
         Returns:
             Displacements, m, by actuator, and for all (`worst`).
         """
-        rows = dict(zip(self.play, self.data["each"].to_numpy(), strict=True)) | {
+        rows = dict(zip(self.backlash, self.data["each"].to_numpy(), strict=True)) | {
             "worst": self.data["worst"].to_numpy()
         }
         displacements = {}
@@ -254,8 +256,8 @@ def play_map(
     )
     return PlayMap(
         data=data,
-        play=backlash_by_name,
-        space=workspace,
+        backlash=backlash_by_name,
+        workspace=workspace,
         machine=model.mechanism.name,
         units=dict(zip(names, model.actuators.ports.position.units, strict=False)),
         volume={name: (float(values[0]), float(values[-1])) for name, values in axes.items()},

@@ -22,6 +22,7 @@ from tauloop.common.counts import counted
 from tauloop.common.datasets import item_rows
 from tauloop.common.errors import IdentificationError, solving
 from tauloop.common.keywords import keywords
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.options import Options, option, pairs_reader
 from tauloop.common.progress import Progress, Stages
 from tauloop.common.records import dataclass
@@ -142,7 +143,7 @@ class LinkParameters(Result):
         machine: name of the machine.
         parameters: the unknown parameters that affect the estimates.
         families: families of the parameters that are not determined.
-        unseen: unknown parameters on which no estimate depends.
+        unidentifiable: unknown parameters on which no estimate depends.
         known: known values and their standard deviations, SI, by name.
         covariance: (n, n) covariance of the determined parameters, in the order of `parameters`;
             zero for parameters that are not determined.
@@ -153,9 +154,11 @@ class LinkParameters(Result):
         metadata=item_rows("parameter", "value", "deviation", "lower", "upper", "file", unit="unit")
     )
     families: tuple[LinkFamily, ...]
-    unseen: tuple[str, ...]
+    unidentifiable: tuple[str, ...]
     known: Mapping[str, tuple[float, float]]
     covariance: np.ndarray
+
+    unseen = old_attribute("unseen", "unidentifiable")
 
     def __getitem__(self, name: str) -> LinkParameter:
         """Return the parameter with a name."""
@@ -249,7 +252,7 @@ def link_parameters(
         machine=mechanism.name,
         parameters=tuple(parameters),
         families=families,
-        unseen=_unseen(equations, solution),
+        unidentifiable=_unseen(equations, solution),
         known=equations.known,
         covariance=solution.covariance_of_determined,
         diagnostics=(

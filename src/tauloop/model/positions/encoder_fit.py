@@ -166,7 +166,7 @@ class ActuatorFit:
             kinematics.
         residual: given position minus the position in the pose (N, n) or (n,), m or rad.
         standardized: ratio of the residual to its standard deviation.
-        alone: estimated error of each position if only this position is wrong, m or rad.
+        single_error: estimated error of each position if only this position is wrong, m or rad.
     """
 
     names: tuple[str, ...]
@@ -175,8 +175,9 @@ class ActuatorFit:
     position: np.ndarray
     residual: np.ndarray
     standardized: np.ndarray
-    alone: np.ndarray
+    single_error: np.ndarray
     standardised = old_attribute("standardised", "standardized")
+    alone = old_attribute("alone", "single_error")
 
     @property
     def largest(self) -> float:
@@ -187,7 +188,7 @@ class ActuatorFit:
     def disagreement(self) -> str:
         """The positions that disagree most with the others, and their errors, as text."""
         magnitudes = np.abs(np.atleast_2d(self.standardized))
-        errors = np.atleast_2d(self.alone)
+        errors = np.atleast_2d(self.single_error)
         sample = int(magnitudes.max(axis=1).argmax())
         is_suspect = magnitudes[sample] >= INDISTINGUISHABLE_RATIO * magnitudes[sample].max()
         amounts = [
@@ -329,7 +330,7 @@ def fit_actuators(
         position=unbatched(result.position),
         residual=unbatched(result.residual),
         standardized=unbatched(result.standardized),
-        alone=unbatched(result.single_error),
+        single_error=unbatched(result.single_error),
     )
 
 

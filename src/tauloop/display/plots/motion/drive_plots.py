@@ -219,13 +219,13 @@ def play_plots(play: PlayMap) -> Iterator[Paragraph | Plot]:
     The maps are over the first two positions, at the middle of the others. There are no plots for a
     backlash map over a single position.
     """
-    names = list(play.space.axes)
+    names = list(play.workspace.axes)
     if len(names) < 2:
         return
     fixed = {name: play.data.sizes[name] // 2 for name in names[2:] if name in play.data.dims}
     section = play.data.isel(fixed)
-    if play.space.held:
-        yield Paragraph(text=f"{play.space.held}.", tone="note")
+    if play.workspace.held:
+        yield Paragraph(text=f"{play.workspace.held}.", tone="note")
     if fixed:
         positions = (
             f"{name} = {float(section[name]):.4g} {section[name].attrs['units']}" for name in fixed
@@ -251,9 +251,9 @@ def _play_maps(play: PlayMap, section: xr.Dataset) -> Iterator[Plot]:
     x, y = (section[name].to_numpy() for name in names)
     units = [section[name].attrs["units"] for name in names]
     low, high = float(np.nanmin(each)), float(np.nanmax(each))
-    maps = dict(zip(play.play, each, strict=True)) | {"all, worst case": worst}
+    maps = dict(zip(play.backlash, each, strict=True)) | {"all, worst case": worst}
     for name, values in maps.items():
-        is_single_actuator = name in play.play
+        is_single_actuator = name in play.backlash
         usable = values[np.isfinite(values)]
         text = f"{usable.min():.3g} to {usable.max():.3g} µm, median {np.median(usable):.3g}"
         yield Plot(

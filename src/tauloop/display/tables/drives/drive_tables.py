@@ -80,15 +80,15 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
     cells: list[tuple[object, ...]] = []
     for name, values in play.displacements().items():
         displacements = [1e6 * values[key] for key in ("least", "median", "largest")]
-        if name in play.play:
-            backlash = 1e6 * play.play[name]
+        if name in play.backlash:
+            backlash = 1e6 * play.backlash[name]
             ratio = displacements[-1] / backlash if backlash else None
             cells.append((name, backlash, f"u{play.units[name]}", *displacements, ratio))
         else:
             cells.append(("all, worst case", None, "", *displacements, None))
     yield table(
         f"{play.machine}: displacement of the tool due to play, over "
-        f"{counted(int(play.space.usable.sum()), 'pose')}",
+        f"{counted(int(play.workspace.usable.sum()), 'pose')}",
         *("play of", ("play", "g"), "unit"),
         *(
             (head, ".3g")
@@ -103,7 +103,7 @@ def play_tables(play: PlayMap) -> Iterator[Printed]:
         if name in play.data.dims
     )
     yield f"workspace: {', '.join(axes)}"
-    for name, count in list(play.space.excluded_by().items())[:MAX_LISTED_ELEMENTS]:
+    for name, count in list(play.workspace.excluded_by().items())[:MAX_LISTED_ELEMENTS]:
         yield f"excluded by {name}: {counted(count, 'pose')}"
     yield str(play.diagnostics[-1])
     yield from doubts(play)

@@ -49,8 +49,8 @@ def link_tables(links: LinkParameters) -> Iterator[Printed]:
     )
     for number, family in enumerate(links.families, 1):
         yield f"family {number}: {_family(family)}"
-    if links.unseen:
-        yield f"unidentifiable: {', '.join(links.unseen)}"
+    if links.unidentifiable:
+        yield f"unidentifiable: {', '.join(links.unidentifiable)}"
     yield from doubts(links)
 
 
