@@ -125,11 +125,12 @@ def test_the_shipped_plant_keeps_the_conclusions() -> None:
         "the strategy is robust against disturbances": ("0.32", "3.26"),
         "times of the nominal gains": ("1.757", "3.974"),
         "switching at (0.6, 0.4) saves energy": ("14.2",),
-        "no other switching costs less": ("8.818", "9.117"),
     }
-    for statement, values in quoted.items():
+    not_quoted = {"no other switching costs less": ("8.818", "9.117")}
+    for statement, values in (quoted | not_quoted).items():
         (item,) = [item for item in statements if item.statement == statement]
-        assert [value for value in values if value not in item.ours or value not in page] == []
+        assert [value for value in values if value not in item.ours] == []
+    assert [value for values in quoted.values() for value in values if value not in page] == []
 
 
 def nominal(axis: Axis) -> dict[str, float]:

@@ -362,7 +362,7 @@ def test_view_draws_or_refuses(tmp_path: Path) -> None:
     )
     assert not picture.exists()
     assert (
-        "cannot be combined with position"
+        "cannot be combined with pose"
         in problems("view", "delta", "--pose", "z=-0.4", "--motion", "a.csv")[0]["what"]
     )
     text_of("view", "delta", "--pose", "x=0.1", "--out", picture)

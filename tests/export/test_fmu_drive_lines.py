@@ -13,9 +13,8 @@ from extras import extra
 from fmus import Instance
 from machine_texts import WITHOUT_COULOMB, shipped_text
 
-from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS
-from tauloop.compiler.c.calling.library import Library, require_compiler
-from tauloop.compiler.c.printing.c_helpers import c_file
+from tauloop.compiler.c.calling.compiler import PORTABLE_FLAGS, Compiler
+from tauloop.compiler.c.calling.library import require_compiler
 from tauloop.drives.machine.circle import Circle, circle_trajectory
 from tauloop.drives.machine.path import PATH_INTEGRATOR, DrivenMachine, PathRun
 from tauloop.export.fmu import FmuExport, FmuOptions, export_fmu
@@ -57,6 +56,18 @@ def five_bar(backlash: str) -> Mechanism:
     return loads(shipped_text("five_bar", WITHOUT_COULOMB, ("motor_1: {", line)))
 
 
+class PortableCode:
+    """What `CompiledSamples` asks of an evaluator: the compiler with the options of FMUs."""
+
+    folder = None
+
+    def is_large(self, samples: float) -> bool:
+        return True
+
+    def compiler(self, samples: float) -> Compiler:
+        return replace(require_compiler(), flags=PORTABLE_FLAGS)
+
+
 class Case:
     """A machine as an FMU, and the same equations in Tauloop's own loop around its integrator, compiled alike.
 
@@ -81,15 +92,7 @@ class Case:
     def own(self, tolerance: float = 1e-11) -> SampledTrace:
         """The run of Tauloop's own loop."""
         system = self.functions.system
-        source = system.source(self.method.tableau, c_file("tauloop.integrate", "sampled.c"))
-        library = Library.create(source, replace(require_compiler(), flags=PORTABLE_FLAGS))
-        samples = CompiledSamples.__new__(CompiledSamples)
-        code = library.function("tl_sampled", CompiledSamples._SIGNATURE, "n")
-        samples.system, samples._folder, samples._compiled = (
-            system,
-            None,
-            {(self.method.tableau, 0): code},
-        )
+        samples = CompiledSamples(system, PortableCode())
         values = {variable.name: variable.start for variable in self.export.variables.parameters}
         course = SampledRun(
             period=STEP,

@@ -13,7 +13,12 @@ STROKE = tl.StrokeOptions(end={"x": 0.05}, duration=0.2)
 
 def test_a_blow_is_noticed_sooner_the_harder_it_is_and_not_below_the_threshold():
     machine = tl.load("five_bar")
-    common = {"stroke": STROKE, "draws": 4, "resolution": 2e-5, "lasting": 0.05}
+    common = {
+        "stroke": STROKE,
+        "error_samples": 4,
+        "quantization": 2e-5,
+        "collision_duration": 0.05,
+    }
     hard, weak = (
         simulate_collision_detection(
             machine, CollisionDetectionOptions(wrench={"fx": push}, **common)
@@ -69,7 +74,11 @@ def test_figures_of_the_page_are_those_of_its_command():
 
 def test_a_payload_is_noticed_and_wrong_masses_hide_it():
     machine = tl.load("delta")
-    common = {"stroke": tl.StrokeOptions(end={"x": 0.05}, duration=0.3), "draws": 4, "payload": 0.3}
+    common = {
+        "stroke": tl.StrokeOptions(end={"x": 0.05}, duration=0.3),
+        "error_samples": 4,
+        "payload": 0.3,
+    }
     right, wrong = (
         simulate_collision_detection(machine, CollisionDetectionOptions(mass_error=share, **common))
         for share in (0.01, 0.1)

@@ -225,7 +225,7 @@ def test_what_has_no_derivatives_is_refused():
     assert len(refused.value.problems) == 2
     with pytest.raises(InputError, match="friction of waist"):
         Simulator(Model(load("pendulum_arm")), sensitivities=("upper_length",)).run(0.1)
-    with pytest.raises(InputError, match="'lenght' is not a parameter"):
+    with pytest.raises(InputError, match="'lenght' is neither a parameter"):
         Simulator(model, sensitivities=("lenght",)).run(0.1)
     with pytest.raises(InputError, match="has sensitivities"):
         simulate_many(
