@@ -18,6 +18,9 @@ from tauloop_papers.dual_motor.tuning import DriveTuning, run
 from tauloop_papers.dual_motor.tuning_figures import figures
 
 extra("pymoo")
+#: Rounding errors of a criterion (s, rad or J) after all steps of a simulation. They depend on the
+#: number of simulations that one vector register computes: 5e-12 was seen.
+ROUNDING = 1e-10
 pytestmark = [
     pytest.mark.nightly,
     pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler"),
@@ -56,8 +59,9 @@ def test_costs_are_those_of_single_steps(tuned: DriveTuning) -> None:
         step = table.study.criteria(axis, np.array([table.best.best]))
         parts = [getattr(step, name)[0] / weight for name, weight in table.study.weights.items()]
         expected = max(parts) if table.study.combine == "worst" else sum(parts)
-        assert table.best.cost == pytest.approx(expected, rel=1e-12)
-        assert table.best.parts == pytest.approx(parts, rel=1e-12)
+        largest = ROUNDING / min(table.study.weights.values())
+        assert table.best.cost == pytest.approx(expected, rel=1e-12, abs=largest)
+        assert table.best.parts == pytest.approx(parts, rel=1e-12, abs=largest)
         for search in table.searches:
             whole = (
                 max(search.start_parts)
