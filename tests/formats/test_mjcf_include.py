@@ -170,4 +170,4 @@ def test_files_in_files_and_their_sizes_are_limited(tmp_path: Path) -> None:
     many = {f"m{k}.xml": f"<m>{'<body/>' * 900}</m>" for k in range(3)}
     includes = "".join(f'<include file="{name}"/>' for name in many)
     path = write(tmp_path, f"<mujoco><worldbody>{includes}</worldbody></mujoco>", **many)
-    assert ["have more than 2000 bodies" in text for text, _ in problems(path)] == [True]
+    assert ["more than 2000 bodies are included" in text for text, _ in problems(path)] == [True]

@@ -379,7 +379,7 @@ def test_an_open_chain_has_one_mode() -> None:
 def test_positions_are_checked() -> None:
     with pytest.raises(InputError, match="is not finite"):
         assembly_modes(model("delta"), [0.1, np.nan, 0.2])
-    with pytest.raises(InputError, match="give one position"):
+    with pytest.raises(InputError, match="give one row"):
         assembly_modes(model("delta"), [[0.1, 0.2, 0.2]] * 2)
 
 

@@ -104,8 +104,8 @@ def test_the_text_of_a_dimension_is_read_back(exponents: tuple[int, int, int, in
         ("Kg", "unknown unit 'Kg'", "did you mean kg"),
         ("degrees", "unknown unit 'degrees'", "did you mean deg?"),
         ("parsec", "unknown unit 'parsec'", "known units are m, km"),
-        ("inch", "unknown unit 'inch'", "write 3 inch as 3 * 25.4 mm"),
-        ("lb ft^2", "unknown unit 'lb'", "1 lb is 0.45359237 kg"),
+        ("inch", "unknown unit 'inch'", "write 25.4 mm for 1 inch, and 3 * 25.4 mm for 3 inch"),
+        ("lb ft^2", "unknown unit 'lb'", "write 0.45359237 kg for 1 lb"),
         ("N/ft", "unknown unit 'ft'", "3 * 0.3048 m"),
         ("microns", "unknown unit 'microns'", "did you mean um?"),
         ("N m/rad s", "is ambiguous", "N m/rad/s"),
@@ -143,7 +143,7 @@ def test_the_quantity_suggested_for_another_unit_equals_it(
 ) -> None:
     with pytest.raises(UnitError) as raised:
         parse_unit(unit)
-    number, name = raised.value.remedy.split(" * ")[-1].split()
+    number, name = raised.value.remedy.removeprefix("write ").split(" for ")[0].split()
     suggested = parse_unit(name)
     assert float(number) * suggested.scale == pytest.approx(si, rel=1e-7)
     assert suggested.dimension == dimension

@@ -162,12 +162,12 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
         'mine'
     """
     first_line = text.strip().partition("\n")[0] if isinstance(text, str) else ""
-    if first_line.startswith("<"):
+    if re.match(r"<[A-Za-z!?]", first_line):
         what = f"{first_line[:40]!r} starts an XML text, not the text of a machine file"
         remedy = "write it to a .urdf, .sdf or .xml file and read that with `tl.load`"
         raise InputError.of("text", what, remedy)
-    if first_line == text and re.fullmatch(r"[\w./\\~ -]+", text):
-        what = f"{text[:40]!r} looks like a file or a machine, not like the text of a machine file"
+    if first_line == text and re.fullmatch(r"[\w./\\~-]+", text):
+        what = f"{text[:40]!r} is the name of a file or machine, not the text of a machine file"
         raise InputError.of("text", what, "use `tl.load`, which takes paths and names")
     return read_machine(text, file)
 
