@@ -328,7 +328,7 @@ def refused(text: str, *arguments: object, **options: object) -> IdentificationE
 def test_too_few_samples():
     data = arm_data(400, noise=(0.1, 0.1))
     refused(
-        "3 samples of 2 measured outputs give 6 equations for 6",
+        "3 samples of 2 measured outputs give 6 equations for at least 6",
         data.part(slice(0, 3)),
         None,
         OrdinaryLeastSquares(),

@@ -116,7 +116,7 @@ def test_limits_of_other_cut_joints_are_refused(limited: Model) -> None:
     other = SimpleNamespace(
         topology=SimpleNamespace(cuts=joints, n_v=0), mechanism=limited.mechanism
     )
-    with pytest.raises(InputError, match="closes a loop as a cylindrical joint"):
+    with pytest.raises(InputError, match="is a loop-closing cylindrical joint"):
         cut_freedoms(other.mechanism, other.topology)
 
 
