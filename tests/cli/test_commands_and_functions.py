@@ -412,6 +412,7 @@ QUICK |= {
     "env cache",
     "env doctor",
     "study show",
+    "log describe",
 }
 QUICK |= {"accuracy compensate", "export compensation"}
 #: Commands whose bar is shown only for a search that these words do not ask for.
@@ -444,6 +445,20 @@ def rising(reports: Mapping[str, list[tuple[int, int]]]) -> None:
         assert {total for _, total in calls} == {calls[-1][1]}, phase
 
 
+def without_rounding(value: Any) -> Any:
+    """Numbers with nine decimals, without measured times and without the pose of an extreme.
+
+    Polishing moves designs onto a limit, where the rounding of BLAS decides the last digits, and
+    which of two symmetrical poses is worst.
+    """
+    if isinstance(value, dict):
+        kept = {key: entry for key, entry in value.items() if key not in ("duration", "active")}
+        return {key: without_rounding(entry) for key, entry in kept.items()}
+    if isinstance(value, list):
+        return [without_rounding(entry) for entry in value]
+    return round(value, 9) + 0.0 if isinstance(value, float) else value
+
+
 @pytest.mark.parametrize("words", PAIRS)
 def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
     words: str, tmp_path: Path, reports: dict[str, list[tuple[int, int]]]
@@ -471,9 +486,10 @@ def test_the_commands_json_is_the_functions_and_slow_ones_show_progress(
     if (name := command_words(words.split())) not in SOMETIMES:
         assert bool(reports) == (name not in QUICK)
     result = PAIRS[words](tmp_path)
-    assert document == json.loads(
-        json.dumps(plain(result if words == "env schema" else result.as_dict()))
-    )
+    expected = json.loads(json.dumps(plain(result if words == "env schema" else result.as_dict())))
+    if words.startswith("design"):
+        document, expected = without_rounding(document), without_rounding(expected)
+    assert document == expected
 
 
 def test_every_command_has_its_pair() -> None:
