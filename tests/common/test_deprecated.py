@@ -104,6 +104,8 @@ def test_an_old_attribute_is_the_new_one_with_a_warning(old: str, new: str) -> N
         ErrorStatistics,
         Outlier,
         tl.identification.ElementMotion,
+        tl.identification.MeasuredLog,
+        tl.compiler.c.Precision,
         Coupling,
         CombinedFriction,
         LineInertia,

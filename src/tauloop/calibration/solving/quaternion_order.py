@@ -10,8 +10,6 @@ which of these maps explains the measurements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -77,7 +75,7 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
         limit = MIN_REFLECTION_RATIO * min(spread.values())
         names = [name for name in names if spread[name] < limit] or names
     what = (
-        f"look like quaternions {_alternatives(names)}: they differ from the nominal orientations by "
+        f"look like quaternions {', or '.join(names)}: they differ from the nominal orientations by "
         f"{rotated:.3g} RMS, and by {reflected:.3g} after a reflection"
     )
     remedy = (
@@ -90,13 +88,6 @@ def wrong_quaternions(measured_pose: MeasuredPose, errors: np.ndarray) -> list[P
 def _in_half_space(quaternions: np.ndarray) -> np.ndarray:
     """Return quaternions (N, 4) with signs that make their products with the first one positive."""
     return quaternions * np.where(quaternions @ quaternions[0] < 0.0, -1.0, 1.0)[:, None]
-
-
-def _alternatives(names: Sequence[str]) -> str:
-    """Return names as a list that ends in "or"."""
-    if len(names) == 1:
-        return names[0]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _rotations(quaternions: np.ndarray) -> Rotation:

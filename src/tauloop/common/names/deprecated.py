@@ -146,6 +146,8 @@ ATTRIBUTES: Mapping[str, str] = {
     "ElementMotion.turns": "ElementMotion.is_rotational",
     "LinkParameters.unseen": "LinkParameters.unidentifiable",
     "LineInertia.turns": "LineInertia.is_rotary",
+    "MeasuredLog.how": "MeasuredLog.effective_preparation",
+    "Precision.returned": "Precision.projection_tolerance",
     "Condensed.beside": "Condensed.joined_with",
     "ConsistentIdentification.regularised": "ConsistentIdentification.regularized",
     "Ellipse.first": "Ellipse.semi_axis_a",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tauloop.common.errors import AssemblyError, InputError, LogError, PoseError, Problem
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.common.plain import OMITTED, PlainData, in_json, json_keys, records
 from tauloop.common.records import dataclass
 from tauloop.common.shown import ReprMixin
@@ -53,6 +54,7 @@ class MeasuredLog(PlainData, ReprMixin):
     highest: float = field(default=np.inf, metadata=OMITTED)
     runs: TwoRuns | None = field(default=None, metadata=OMITTED)
     is_prepared: bool = field(default=True, metadata=OMITTED)
+    how = old_attribute("how", "effective_preparation")
 
     @property
     def effective_preparation(self) -> Preparation:

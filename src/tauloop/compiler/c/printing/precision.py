@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tauloop.common.names.deprecated import old_attribute
 from tauloop.compiler.c.printing import single
 from tauloop.compiler.c.printing.source import CFunction
 from tauloop.compiler.limits import CONVERGED, SMALLEST_PIVOT
@@ -44,6 +45,8 @@ class Precision(Enum):
     def converged(self) -> float:
         """Residual above which a loop is not closed, characteristic lengths or dimensionless."""
         return CONVERGED if self is Precision.DOUBLE else single.CONVERGED
+
+    returned = old_attribute("returned", "projection_tolerance")
 
     @property
     def projection_tolerance(self) -> float:
