@@ -74,7 +74,9 @@ def test_a_document_type_is_refused_whatever_else_is_wrong(tmp_path: Path) -> No
         read_xml(tmp_path / "m.urdf")
 
 
-@pytest.mark.parametrize("text", [BODY, f'\n<?xml version="1.0"?>\n{BODY}', "robot.urdf", "delta"])
+@pytest.mark.parametrize(
+    "text", [BODY, f"\ufeff{BODY}", f'\n<?xml version="1.0"?>\n{BODY}', "robot.urdf", "delta"]
+)
 def test_text_that_load_reads_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(tl.InputError, match=r"tl\.load"):
         tl.loads(text)

@@ -153,7 +153,7 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
 
     Raises:
         DescriptionError: all problems of the text.
-        InputError: the text is XML, or the name of a file or machine.
+        InputError: the text is XML, or looks like the name of a machine or a path.
 
     Examples:
         >>> import tauloop as tl
@@ -161,13 +161,13 @@ def loads(text: str, file: str = "<text>") -> Mechanism:
         >>> tl.loads(text).name
         'mine'
     """
-    first_line = text.strip().partition("\n")[0] if isinstance(text, str) else ""
+    first_line = text.strip("\ufeff \t\r\n").partition("\n")[0] if isinstance(text, str) else ""
     if re.match(r"<[A-Za-z!?]", first_line):
         what = f"{first_line[:40]!r} starts an XML text, not the text of a machine file"
         remedy = "write it to a .urdf, .sdf or .xml file and read that with `tl.load`"
         raise InputError.of("text", what, remedy)
     if first_line == text and re.fullmatch(r"[\w./\\~-]+", text):
-        what = f"{text[:40]!r} is the name of a file or machine, not the text of a machine file"
+        what = f"{text[:40]!r} looks like a name or path, not like the text of a machine file"
         raise InputError.of("text", what, "use `tl.load`, which takes paths and names")
     return read_machine(text, file)
 
